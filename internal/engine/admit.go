@@ -95,12 +95,12 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 // supersede orders the oldest holder of a key to end, but only if the newcomer will get its slot. That is so when free slots and slots of
 // holders that have been ordered to end already are exactly as many as the executions that wait before the newcomer. With more of them the
 // newcomer gets one without, and with fewer the slot would be another's: then nothing is ended, and the newcomer waits its turn.
-func (t *transaction) supersede(ctx context.Context, by *flow.Draft) error {
-	before := t.keys.all[by.Key].use.Waiting
+func (t *transaction) supersede(ctx context.Context, newcomer *flow.Draft) error {
+	before := t.keys.all[newcomer.Key].use.Waiting
 	if before >= store.WaitingCounted {
 		return nil // how many wait is not counted beyond that
 	}
-	xs, err := t.tx.Holders(ctx, by.Key, 1+before)
+	xs, err := t.tx.Holders(ctx, newcomer.Key, 1+before)
 	if err != nil {
 		return fmt.Errorf("find the key's holders: %w", err)
 	}
@@ -115,10 +115,11 @@ func (t *transaction) supersede(ctx context.Context, by *flow.Draft) error {
 			oldest = d
 		}
 	}
-	if oldest == nil || !admission.Supersedes(t.keys.all[by.Key].use.Holders, before, ending, by.KeyLimit) {
+	if oldest == nil || !admission.Supersedes(t.keys.all[newcomer.Key].use.Holders, before, ending, newcomer.KeyLimit) {
 		return nil
 	}
-	if err := oldest.Cancel(flow.Cancelled, flow.CodeSuperseded, fmt.Sprintf("superseded by %s for key %q", by.ID, by.Key), t.now); err != nil {
+	if err := oldest.Cancel(flow.Cancelled, flow.CodeSuperseded, fmt.Sprintf("superseded by %s for key %q", newcomer.ID, newcomer.Key),
+		t.now); err != nil {
 		return fmt.Errorf("supersede: %w", err)
 	}
 	t.cancelled(oldest)

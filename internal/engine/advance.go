@@ -102,19 +102,19 @@ func (e *undefined) Unwrap() error { return e.error }
 // loadWorkflows brings workflows into the transaction, locked, and returns what the store tells of how far they are. A workflow whose
 // attempt has begun in this transaction, or that has taken a step in it, is known and is not asked for.
 func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flow.ID]*store.LockedWorkflow, error) {
-	var of []store.KnownWorkflow
+	var knownWorkflows []store.KnownWorkflow
 	for _, id := range ids {
 		if !t.knows(id) {
-			of = append(of, t.workflowToLoad(store.WorkflowAttempt{ID: id, Attempt: t.attemptToLoad(id)}))
+			knownWorkflows = append(knownWorkflows, t.workflowToLoad(store.WorkflowAttempt{ID: id, Attempt: t.attemptToLoad(id)}))
 		}
 		delete(t.workflows.begun, id)
 	}
-	all := make(map[flow.ID]*store.LockedWorkflow, len(of))
-	if tx, ok := t.tx.expecter(); ok && len(of) > 0 && !t.dispatch.pausesKnown {
+	all := make(map[flow.ID]*store.LockedWorkflow, len(knownWorkflows))
+	if tx, ok := t.tx.expecter(); ok && len(knownWorkflows) > 0 && !t.dispatch.pausesKnown {
 		tx.ExpectLastPause() // for tasks that the engine runs itself
 	}
-	for len(of) > 0 {
-		locked, err := t.tx.LockWorkflows(ctx, of)
+	for len(knownWorkflows) > 0 {
+		locked, err := t.tx.LockWorkflows(ctx, knownWorkflows)
 		if err != nil {
 			return nil, fmt.Errorf("load workflows: %w", err)
 		}
@@ -122,11 +122,11 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 		if t.now, err = t.tx.Now(ctx); err != nil {
 			return nil, err
 		}
-		asked := make(map[flow.ID]store.KnownWorkflow, len(of))
-		for _, k := range of {
+		asked := make(map[flow.ID]store.KnownWorkflow, len(knownWorkflows))
+		for _, k := range knownWorkflows {
 			asked[k.ID] = k
 		}
-		of = of[:0]
+		knownWorkflows = knownWorkflows[:0]
 		for i := range locked {
 			l := &locked[i]
 			w := t.adoptWorkflow(l)
@@ -134,9 +134,9 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 			switch {
 			case w.Place != flow.Held:
 			case asked[l.ID].Attempt != a.Attempt: // another attempt is under way
-				of = append(of, store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)})
+				knownWorkflows = append(knownWorkflows, store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)})
 			case !t.borrow(ctx, a, l) && asked[l.ID].Change >= 0: // it is not known any more
-				of = append(of, store.KnownWorkflow{WorkflowAttempt: a, Change: store.NothingKnown})
+				knownWorkflows = append(knownWorkflows, store.KnownWorkflow{WorkflowAttempt: a, Change: store.NothingKnown})
 			default:
 				all[l.ID] = l
 			}
@@ -152,16 +152,16 @@ func (t *transaction) expectWorkflows(tx store.Expecter) {
 		return
 	}
 	t.workflows.expected = make(map[flow.ID]store.KnownWorkflow, len(t.wants.workflows))
-	of := make([]store.KnownWorkflow, 0, len(t.wants.workflows))
+	knownWorkflows := make([]store.KnownWorkflow, 0, len(t.wants.workflows))
 	for _, a := range t.wants.workflows {
 		if _, has := t.workflows.expected[a.ID]; has {
 			continue // of two attempts, either may be the one under way
 		}
 		k := store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)}
 		t.workflows.expected[a.ID] = k
-		of = append(of, k)
+		knownWorkflows = append(knownWorkflows, k)
 	}
-	tx.ExpectWorkflows(of)
+	tx.ExpectWorkflows(knownWorkflows)
 }
 
 // workflowToLoad is what the store is asked about an attempt of a workflow: in the words in which it was expected, if it was.

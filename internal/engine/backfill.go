@@ -163,15 +163,15 @@ func (e *Engine) lookAtBackfilled(ctx context.Context, out *Backfilled) error {
 func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *Backfill, most int) (starts []*plannedStart, next time.Time, err error) {
 	var previous time.Time
 	at, comes := d.Schedule.Next(b.From.Add(-time.Nanosecond))
-	left := e.budget.WithRows(most)
+	budget := e.budget.WithRows(most)
 	for ; comes && at.Before(b.To); at, comes = d.Schedule.Next(at) {
-		if left.Spent() {
+		if budget.Spent() {
 			return starts, at, nil
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, next, err // the caller has gone
 		}
-		left.Spend(1, 0)
+		budget.Spend(1, 0)
 		fire := schedule.Fire{Nominal: at, Why: schedule.FiredBackfill}
 		if b.Dry && len(starts) > 0 { // the first shows what all of them are refused for, and what their key does
 			starts = append(starts, &plannedStart{fire: fire})
@@ -179,7 +179,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		}
 		w := definition.WorkWithin(definition.SharedWork)
 		s := e.planStart(ctx, d, fire, previous, w)
-		left.Compute(w.Done)
+		budget.Compute(w.Done)
 		if s.err != nil {
 			return nil, next, s.err // each time has the same action, so that the others would be refused, too
 		}
@@ -187,7 +187,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
 		}
 		s.request.Labels = requests.Merged(s.request.Labels, map[string]string{backfillLabel: b.tag()})
-		left.Spend(0, s.request.PayloadSize())
+		budget.Spend(0, s.request.PayloadSize())
 		if b.Dry {
 			s.id = flow.ID{}
 		}
@@ -211,7 +211,7 @@ func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, st
 			had[k.Nominal] = k
 		}
 	}
-	var left []*plannedStart
+	var unfired []*plannedStart
 	for _, s := range starts {
 		if k := had[s.fire.Nominal]; k != nil {
 			out.PassedOver = append(out.PassedOver, *k)
@@ -220,9 +220,9 @@ func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, st
 		if out.refused, err = t.missingUploads(ctx, s); err != nil || out.refused != nil {
 			return out, err // before anything is started
 		}
-		left = append(left, s)
+		unfired = append(unfired, s)
 	}
-	for _, s := range left {
+	for _, s := range unfired {
 		out.Ticks = append(out.Ticks, store.Tick{Schedule: name, Nominal: s.fire.Nominal, Tag: tag, Last: s.fire.Nominal, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why})
 		if b.Dry {
 			continue

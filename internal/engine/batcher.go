@@ -61,12 +61,12 @@ const (
 
 // batch is what goes into one transaction.
 type batch struct {
-	ops        []op
-	sessionOps int        // how many of ops, at their beginning, are of sessions
-	callers    int        // calls of which the last request is in the batch: its commit answers them
-	claimers   []*claimer // in whose queues there may be work
-	began      time.Time
-	of         source
+	ops         []op
+	sessionOps  int        // how many of ops, at their beginning, are of sessions
+	callers     int        // calls of which the last request is in the batch: its commit answers them
+	claimers    []*claimer // in whose queues there may be work
+	began       time.Time
+	batchSource source
 }
 
 // linger is how long the next transaction waits for callers that the last one has answered.
@@ -135,17 +135,17 @@ func (b *batcher) next(stopping bool, now time.Time) *batch {
 		}
 	}
 	if !stopping {
-		if ops, of := b.followUps.next(b.startableRequests() > 0); len(ops) > 0 {
-			return &batch{ops: ops, of: of}
+		if ops, batchSource := b.followUps.next(b.startableRequests() > 0); len(ops) > 0 {
+			return &batch{ops: ops, batchSource: batchSource}
 		}
 	}
 	if b.lastContended = b.contendedTurn(stopping); b.lastContended {
 		b.busyContended = true
-		x := &batch{of: sourceContended}
+		x := &batch{batchSource: sourceContended}
 		b.contended.fill(x)
 		return x
 	}
-	x := &batch{of: sourcePlain, ops: make([]op, 0, min(b.sessionCalls.requests+b.plain.requests, batchLimit))}
+	x := &batch{batchSource: sourcePlain, ops: make([]op, 0, min(b.sessionCalls.requests+b.plain.requests, batchLimit))}
 	b.sessionCalls.fill(x)
 	x.sessionOps = len(x.ops)
 	b.plain.fill(x)
@@ -175,8 +175,8 @@ func (b *batcher) begin(x *batch, now time.Time) {
 func (b *batcher) done(x *batch, now time.Time) (startable bool) {
 	i := slices.Index(b.underWay, x)
 	b.underWay = slices.Delete(b.underWay, i, i+1)
-	startable, b.ended = b.followUps.done(x.of), now
-	if x.of == sourceContended {
+	startable, b.ended = b.followUps.done(x.batchSource), now
+	if x.batchSource == sourceContended {
 		b.busyContended, startable = false, b.contended.requests > 0
 	}
 	answered := x.callers + b.wokenWaiters

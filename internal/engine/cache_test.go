@@ -237,13 +237,13 @@ func TestWhatIsCached(t *testing.T) {
 	if _, err := r.e.dropKept(r.ctx); err != nil {
 		t.Fatal(err)
 	}
-	left := 0
+	remaining := 0
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) (err error) {
-		left, err = tx.DropKept(ctx, time.Time{}, 0, 100)
+		remaining, err = tx.DropKept(ctx, time.Time{}, 0, 100)
 		return err
 	})
-	if err != nil || left != 0 {
-		t.Errorf("%d outcomes are left: %v", left, err)
+	if err != nil || remaining != 0 {
+		t.Errorf("%d outcomes are left: %v", remaining, err)
 	}
 	run("it has expired", true)
 }

@@ -18,18 +18,18 @@ type changes struct {
 	taken map[flow.ID]bool // scratch of take
 }
 
-// take removes what is to be written now and returns it; some is false where that is nothing. draft gives the draft of
+// take removes what is to be written now and returns it; anyRows is false where that is nothing. draft gives the draft of
 // an execution. These stay for a later call:
 //
 //   - executions that are deferred
 //   - marks, changes and reuses whose workflow is deferred
 //   - all idempotency keys while any execution is deferred: they may name it
-func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, some bool) {
+func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, anyRows bool) {
 	if c.rows == nil && len(c.drafts)+len(c.idempotency)+len(c.workflows.Marks)+len(c.workflows.Changes) == 0 {
 		return d, false
 	}
 	if c.rows != nil {
-		d, some, c.rows = *c.rows, true, nil
+		d, anyRows, c.rows = *c.rows, true, nil
 	}
 	if c.taken == nil {
 		c.taken = make(map[flow.ID]bool, len(c.drafts))
@@ -61,7 +61,7 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 	// A rerun may end as it is created, where its key is full: nothing comes after it that would forget what is kept for it.
 	w.Reuses = slices.DeleteFunc(w.Reuses, func(r store.Reuse) bool { return draft(r.Workflow).Stage.Terminal() })
 	d.Workflows = w
-	return d, some || len(d.Drafts)+len(d.Keys)+len(w.Marks)+len(w.Changes)+len(w.Reuses) > 0
+	return d, anyRows || len(d.Drafts)+len(d.Keys)+len(w.Marks)+len(w.Changes)+len(w.Reuses) > 0
 }
 
 // add returns the rows that are written with the next flush, for more of them.

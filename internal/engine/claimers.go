@@ -276,14 +276,14 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 }
 
 func (e *Engine) assignments(xs []*flow.Execution) []handoff.Assignment {
-	as := make([]handoff.Assignment, len(xs))
+	assignments := make([]handoff.Assignment, len(xs))
 	for i, x := range xs {
-		as[i] = handoff.Assignment{
+		assignments[i] = handoff.Assignment{
 			Execution: x.ID, Attempt: x.Attempt, NextSeq: x.NextSeq,
 			Action: x.Action, Kind: x.Kind, Payload: x.Payload(), Timeout: x.Timeout, Labels: x.Labels,
 			Workflow: x.Parent, Task: x.Task, Index: x.Index,
 			Traceparent: x.Traceparent, Chain: e.rules.chains.header(x.Rules), ClaimedAt: x.ClaimedAt,
 		}
 	}
-	return as
+	return assignments
 }

@@ -99,13 +99,13 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (result *flow
 	}
 	c := store.Closing{WindowKey: key}
 	c.Lead = k.leadSignal.Number
-	switch some := slices.Concat(k.all, k.part); {
-	case len(some) > 0:
-		buffered, err := t.tx.BufferedIn(ctx, key, len(some)+1)
-		if err != nil || !begins(buffered, some) {
+	switch signals := slices.Concat(k.all, k.part); {
+	case len(signals) > 0:
+		buffered, err := t.tx.BufferedIn(ctx, key, len(signals)+1)
+		if err != nil || !begins(buffered, signals) {
 			return nil, err
 		}
-		c.Signals, c.Rest = numbersOf(some), t.restOf(now, k, some, buffered)
+		c.Signals, c.Rest = numbersOf(signals), t.restOf(now, k, signals, buffered)
 	case !sameWindow(now, k.window), now.Count > windowMost: // which more have joined since it was read
 		return nil, nil
 	}
@@ -236,11 +236,11 @@ func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 	if k.leadSignal.Damage != "" {
 		return fault.Damaged(k.leadSignal.Damage)
 	}
-	of, err := e.bufferedBy(ctx, k.window, k.leadSignal.Number)
+	enforcement, err := e.bufferedBy(ctx, k.window, k.leadSignal.Number)
 	if err != nil {
 		return err
 	}
-	rule, err := e.ruleOf(ctx, k.window.Rule, of.Version)
+	rule, err := e.ruleOf(ctx, k.window.Rule, enforcement.Version)
 	if err == nil && !rule.Window.All() { // a version that gathers signals makes nothing of one of them
 		k.rule = rule
 	}

@@ -78,7 +78,7 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			continue
 		}
 		e.rulesFresh(work, slices.ContainsFunc(b.ops, fromCaller))
-		e.commit(work, b.ops, &roster{b.claimers}, b.of)
+		e.commit(work, b.ops, &roster{b.claimers}, b.batchSource)
 		e.endBatch(b)
 	}
 }
@@ -133,9 +133,9 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 //
 // The claimers go with the second half of a batch that is halved, and with the first part of one that is split. deliver answers those that
 // are given work or must be refused, and lets the others wait on.
-func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of source) {
+func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, batchSource source) {
 	began := time.Now()
-	t, queueClock, err := e.transact(ctx, ops, claimers, of, false)
+	t, queueClock, err := e.transact(ctx, ops, claimers, batchSource, false)
 	if s := (*splitBatch)(nil); errors.As(err, &s) {
 		e.commitSplit(ctx, s, claimers)
 		return
@@ -144,13 +144,13 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of sour
 		if len(ops) > 1 {
 			e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 			half := len(ops) / 2
-			e.commit(ctx, ops[:half], &roster{}, of)
-			e.commit(ctx, ops[half:], claimers, of)
+			e.commit(ctx, ops[:half], &roster{}, batchSource)
+			e.commit(ctx, ops[half:], claimers, batchSource)
 			return
 		}
 		if fault.Lasting(err) {
 			e.opts.Log.Warn("postponing what follows from a request that cannot be committed", telemetry.Executions, named(ops), telemetry.Err, err)
-			t, queueClock, err = e.transact(ctx, ops, claimers, of, true)
+			t, queueClock, err = e.transact(ctx, ops, claimers, batchSource, true)
 		}
 	}
 	if err == nil {
@@ -196,7 +196,8 @@ func (e *Engine) commitFailed(ops []op, err error) {
 
 // transact decides requests in one transaction and commits it. queueClock is the count of queueHints when the transaction began: what has
 // come into a queue since has a higher one. postpones leaves everything that follows from the requests to transactions of its own.
-func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of source, postpones bool) (t *transaction, queueClock uint64, err error) {
+func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, batchSource source,
+	postpones bool) (t *transaction, queueClock uint64, err error) {
 	began := time.Now()
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 		defer fault.Recovered(&err)
@@ -211,7 +212,7 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 		e.counters.computed.raise(int64(work - t.budget.Work))
 		e.noteSlow(t, ops, time.Since(decides))
 		if err != nil {
-			return t.split(ops, of, err)
+			return t.split(ops, batchSource, err)
 		}
 		failpoint.Hit(failpoint.BeforeCommit)
 		return nil

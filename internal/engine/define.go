@@ -311,8 +311,8 @@ func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among m
 	fixes *catalog.Fixes,
 ) (*definition.Problem, error) {
 	kind := definition.Kind("")
-	base, of, _ := strings.Cut(ref.Name, "@")
-	if known := among[base]; known != nil && ref.Version == 0 && (of == "" || of == definition.LatestAlias || of == alias) {
+	base, label, _ := strings.Cut(ref.Name, "@")
+	if known := among[base]; known != nil && ref.Version == 0 && (label == "" || label == definition.LatestAlias || label == alias) {
 		kind = known.Kind
 	} else if known, _, err := e.catalog.Get(ctx, ref.Name, ref.Version); err == nil {
 		kind = known.Kind

@@ -55,7 +55,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 	if err != nil {
 		return m, err
 	}
-	left := e.budget
+	budget := e.budget
 	for _, r := range asked.Rules {
 		key := loop.Key(r.Name, r.Version)
 		switch {
@@ -64,7 +64,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 		case !a.turn && e.rules.costly.Has(key):
 			m.more = true
 			continue
-		case left.Spent():
+		case budget.Spent():
 			m.more = true
 			return m, nil
 		}
@@ -78,7 +78,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 			return m, err
 		}
 		m.work += w.Done
-		left.Compute(w.Done)
+		budget.Compute(w.Done)
 		if !a.turn && w.Exceeded() {
 			e.rules.costly.Add(key)
 			m.more = true
@@ -93,7 +93,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 		if x.verdict.State == flow.EnforcementRefused {
 			x.start, x.once = nil, nil
 		}
-		left.Spend(1, x.size()-plannedSize)
+		budget.Spend(1, x.size()-plannedSize)
 		m.all = append(m.all, x)
 	}
 	return m, nil
@@ -250,11 +250,12 @@ func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *planne
 // startEnforced starts the execution of an enforcement, unless there is one already that stands for it, or what it names is not there.
 func (t *transaction) startEnforced(ctx context.Context, x *plannedEnforcement, e *flow.Enforcement) error {
 	if x.once != nil {
-		if known, ok := t.loaded.idempotency[x.once.Key]; ok {
-			e.State, e.Execution = flow.EnforcementFolded, known.Execution
-			if known.Hash != x.once.Hash {
+		if existing, ok := t.loaded.idempotency[x.once.Key]; ok {
+			e.State, e.Execution = flow.EnforcementFolded, existing.Execution
+			if existing.Hash != x.once.Hash {
 				e.State, e.Execution = flow.EnforcementFailed, flow.ID{}
-				e.Reason = flow.Reason{Code: flow.ReasonInput, Path: "run.once", Message: fmt.Sprintf("a submission has used the idempotency key %s", known.Key)}
+				e.Reason = flow.Reason{Code: flow.ReasonInput, Path: "run.once", Message: fmt.Sprintf("a submission has used the idempotency key %s",
+					existing.Key)}
 			}
 			return nil
 		}

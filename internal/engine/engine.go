@@ -174,7 +174,7 @@ func New(o Options) (*Engine, error) {
 		opts:          o,
 		budget:        txn.Budget{Rows: cmp.Or(o.Rows, budgetRows), Bytes: cmp.Or(o.Bytes, budgetBytes), Work: budgetWork},
 		crashed:       map[flow.ID]bool{},
-		handedTasks:   handedTasks{of: map[flow.ID]store.WorkflowAttempt{}},
+		handedTasks:   handedTasks{attempts: map[flow.ID]store.WorkflowAttempt{}},
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newWatchers(),
 		distributions: newDistributions(),

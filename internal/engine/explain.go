@@ -297,12 +297,12 @@ func (e *Engine) latestOf(ctx context.Context, r *automation.Rule) (*latestSigna
 		if l.heard++; l.last == nil {
 			l.last = s
 		}
-		known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: r.Name, Signal: s.Number, Limit: 1})
+		existing, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: r.Name, Signal: s.Number, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
-		if len(known) > 0 {
-			l.states[known[0].State]++
+		if len(existing) > 0 {
+			l.states[existing[0].State]++
 			continue
 		}
 		set, err := e.rulesAt(ctx, s.Generation)

@@ -69,8 +69,8 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
 		return nil
 	}
 	defer done()
-	last, left := f.was.Last, e.budget.WithRows(startsAtOnce)
-	for f.starts, f.work = nil, 0; len(f.rest) > 0 && !left.Spent(); f.rest = f.rest[1:] {
+	last, budget := f.was.Last, e.budget.WithRows(startsAtOnce)
+	for f.starts, f.work = nil, 0; len(f.rest) > 0 && !budget.Spent(); f.rest = f.rest[1:] {
 		w := definition.WorkWithin(definition.QuickWork)
 		if turn {
 			w = definition.WorkWithin(definition.SharedWork)
@@ -81,13 +81,13 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
 			return errCostly
 		}
 		f.work += w.Done
-		left.Compute(w.Done)
+		budget.Compute(w.Done)
 		var refused *fault.Invalid
 		if s.err != nil && !errors.As(s.err, &refused) && !fault.OfBatch(s.err) {
 			return s.err
 		}
 		f.starts, last = append(f.starts, s), f.rest[0].Nominal
-		left.Spend(1, s.request.PayloadSize())
+		budget.Spend(1, s.request.PayloadSize())
 	}
 	return nil
 }

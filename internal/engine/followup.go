@@ -153,8 +153,8 @@ func (f *followUps) take(from *[]op, n int) []op {
 }
 
 // done ends a batch, and reports whether follow-ups may begin now that had to wait for it.
-func (f *followUps) done(of source) (startable bool) {
-	switch of {
+func (f *followUps) done(batchSource source) (startable bool) {
+	switch batchSource {
 	case sourceFollowUps:
 		f.busy = false
 		return len(f.ops) > 0

@@ -10,8 +10,8 @@ import (
 // handedTasks remembers the workflows of tasks that this replica has handed to workers. A report does not name the workflow, and a
 // transaction that knows it reads it together with the task that ends. It is a hint: without it the workflow is read after that.
 type handedTasks struct {
-	mu sync.Mutex
-	of map[flow.ID]store.WorkflowAttempt
+	mu       sync.Mutex
+	attempts map[flow.ID]store.WorkflowAttempt
 }
 
 // handedTasksLimit is how many executions are remembered, in about 6 MB. Beyond it all are forgotten: most are of workers that are gone.
@@ -25,10 +25,10 @@ func (h *handedTasks) add(xs []*flow.Execution) {
 		if x.Parent.IsZero() {
 			continue
 		}
-		if len(h.of) >= handedTasksLimit {
-			clear(h.of)
+		if len(h.attempts) >= handedTasksLimit {
+			clear(h.attempts)
 		}
-		h.of[x.ID] = store.WorkflowAttempt{ID: x.Parent, Attempt: x.ParentAttempt}
+		h.attempts[x.ID] = store.WorkflowAttempt{ID: x.Parent, Attempt: x.ParentAttempt}
 	}
 }
 
@@ -36,7 +36,7 @@ func (h *handedTasks) add(xs []*flow.Execution) {
 func (h *handedTasks) ended(id flow.ID) store.WorkflowAttempt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	of := h.of[id]
-	delete(h.of, id)
-	return of
+	workflowAttempt := h.attempts[id]
+	delete(h.attempts, id)
+	return workflowAttempt
 }

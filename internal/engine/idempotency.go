@@ -21,8 +21,8 @@ import (
 // ErrIdempotencyMismatch means that the idempotency key came before with another submission.
 var ErrIdempotencyMismatch = errors.New("the idempotency key was used before with a different submission")
 
-func mismatch(known store.IdempotencyKey) error {
-	return fmt.Errorf("%w (key %q, execution %s)", ErrIdempotencyMismatch, known.Key, known.Execution)
+func mismatch(existing store.IdempotencyKey) error {
+	return fmt.Errorf("%w (key %q, execution %s)", ErrIdempotencyMismatch, existing.Key, existing.Execution)
 }
 
 // hash tells submissions with the same idempotency key apart; without a key it is zero. The same input has the same hash
@@ -160,20 +160,20 @@ func (o *batchOp) locks() []string {
 
 func (o *batchOp) decide(ctx context.Context, t *transaction) error {
 	o.settled, o.err = -1, nil
-	if known, ok := t.loaded.idempotency[o.key]; ok {
-		at, same := placeOf(known.Hash, o.hash)
+	if existing, ok := t.loaded.idempotency[o.key]; ok {
+		at, same := placeOf(existing.Hash, o.hash)
 		if !same || at >= o.length {
-			o.err = mismatch(known)
+			o.err = mismatch(existing)
 			return nil
 		}
-		o.settled, o.verdict = at, Submitted{Execution: known.Execution, Existing: true}
+		o.settled, o.verdict = at, Submitted{Execution: existing.Execution, Existing: true}
 		return nil
 	}
 	// Retention may have removed the execution that had the batch's key, and not yet the others.
 	for _, key := range o.derived {
-		known, ok := t.loaded.idempotency[key]
-		if _, same := placeOf(known.Hash, o.hash); ok && !same {
-			o.err = mismatch(known)
+		existing, ok := t.loaded.idempotency[key]
+		if _, same := placeOf(existing.Hash, o.hash); ok && !same {
+			o.err = mismatch(existing)
 			return nil
 		}
 	}

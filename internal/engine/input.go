@@ -38,34 +38,34 @@ func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, l
 }
 
 // feed is the decision. The execution is locked: what feeds it as well comes before or after.
-func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (in flow.Input, verdict, err error) {
+func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (input flow.Input, verdict, err error) {
 	d := t.Draft(id)
 	if d == nil {
-		return in, fmt.Errorf("execution %s: %w", id, store.ErrNotFound), nil
+		return input, fmt.Errorf("execution %s: %w", id, store.ErrNotFound), nil
 	}
-	if in, err = t.tx.FedInput(ctx, id); err != nil {
-		return in, nil, err
+	if input, err = t.tx.FedInput(ctx, id); err != nil {
+		return input, nil, err
 	}
 	if at == AtEnd {
-		at = in.Size
+		at = input.Size
 	}
 	var stored []byte
-	if n := in.Repeats(at, len(piece)); n > 0 {
+	if n := input.Repeats(at, len(piece)); n > 0 {
 		if stored, err = t.fedBefore(ctx, id, at, n); err != nil {
-			return in, nil, err
+			return input, nil, err
 		}
 	}
-	fresh, next, verdict := in.Feed(at, piece, last, stored)
+	fresh, next, verdict := input.Feed(at, piece, last, stored)
 	switch {
-	case verdict == nil && next == in: // also after the end: the answer to what is sent again may have been lost
-		return in, nil, nil
+	case verdict == nil && next == input: // also after the end: the answer to what is sent again may have been lost
+		return input, nil, nil
 	case d.Stage.Terminal():
-		return in, flow.ErrFinished, nil
+		return input, flow.ErrFinished, nil
 	case verdict != nil:
-		return in, verdict, nil
+		return input, verdict, nil
 	}
 	rows := t.changes.add()
-	rows.Input = append(rows.Input, store.InputPiece{Execution: id, Number: next.Pieces, Offset: in.Size, Data: fresh, Last: last})
+	rows.Input = append(rows.Input, store.InputPiece{Execution: id, Number: next.Pieces, Offset: input.Size, Data: fresh, Last: last})
 	return next, nil, nil
 }
 
@@ -116,8 +116,8 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 		if err != nil {
 			return handoff.Input{}, sessionError(err)
 		}
-		if in := (handoff.Input{Data: data, Last: last}); !in.Empty() {
-			return in, nil
+		if input := (handoff.Input{Data: data, Last: last}); !input.Empty() {
+			return input, nil
 		}
 		select {
 		case <-changed:

@@ -32,9 +32,9 @@ func TestFeedAgainFromWithinAPiece(t *testing.T) {
 		if _, err := r.e.Feed(r.ctx, id, 500, other, false); !errors.Is(err, flow.ErrInputOffset) {
 			r.Errorf("other bytes for the same offset: %v, want %v", err, flow.ErrInputOffset)
 		}
-		in, err := r.store.FedInput(r.ctx, id)
-		if err != nil || in.Size != 2500 {
-			r.Errorf("the input has %d bytes (%v): want 2500", in.Size, err)
+		input, err := r.store.FedInput(r.ctx, id)
+		if err != nil || input.Size != 2500 {
+			r.Errorf("the input has %d bytes (%v): want 2500", input.Size, err)
 		}
 	})
 }

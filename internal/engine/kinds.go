@@ -48,14 +48,14 @@ func (t *transaction) prepareBegin(ctx context.Context, ds []*flow.Draft) error 
 		if k.Load == nil {
 			continue
 		}
-		var of []*flow.Draft // not ds itself: the call of a variable would put the ds of all callers on the heap
+		var ofKind []*flow.Draft // not ds itself: the call of a variable would put the ds of all callers on the heap
 		for _, d := range ds {
 			if d.Kind == k.Kind {
-				of = append(of, d)
+				ofKind = append(ofKind, d)
 			}
 		}
-		if len(of) > 0 {
-			if err := k.Load(ctx, t, of); err != nil {
+		if len(ofKind) > 0 {
+			if err := k.Load(ctx, t, ofKind); err != nil {
 				return err
 			}
 		}

@@ -107,7 +107,7 @@ func (m *matching) bytes() (n int) {
 // there may be more to do at once.
 func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 	waiting := e.rules.turns.Len() > 0
-	err = e.rules.scanned.Look(waiting, func(after store.SignalPlace) (last store.SignalPlace, some bool, err error) {
+	err = e.rules.scanned.Look(waiting, func(after store.SignalPlace) (last store.SignalPlace, found bool, err error) {
 		last, handled, err := e.matchSome(ctx, after)
 		more = more || handled > 0 || waiting && last != after
 		return last, last != after, err
@@ -128,7 +128,7 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 		return last, 0, err
 	}
 	var all []*matching
-	for i, left := 0, e.budget.WithRows(newStarts); i < len(found) && !left.Spent(); i++ {
+	for i, budget := 0, e.budget.WithRows(newStarts); i < len(found) && !budget.Spent(); i++ {
 		last = store.PlaceOf(&found[i])
 		if e.rules.turns.Has(found[i].ID) {
 			continue
@@ -137,9 +137,9 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 		switch {
 		case err == nil:
 			all = append(all, m)
-			left.Spend(len(m.all), m.bytes())
-			left.Compute(m.work)
-			left.Decode(len(found[i].Data))
+			budget.Spend(len(m.all), m.bytes())
+			budget.Compute(m.work)
+			budget.Decode(len(found[i].Data))
 		case !fault.Lasting(err):
 			return last, handled, err
 		default:
@@ -283,9 +283,9 @@ func (e *Engine) commitMatches(ctx context.Context, all []*matching) (int, error
 
 func (t *transaction) applyMatches(ctx context.Context, all []*matching) (c matchResult, err error) {
 	numbers := make([]int64, len(all))
-	by := make(map[int64]*matching, len(all))
+	byNumber := make(map[int64]*matching, len(all))
 	for i, m := range all {
-		numbers[i], by[m.signal.Number] = m.signal.Number, m
+		numbers[i], byNumber[m.signal.Number] = m.signal.Number, m
 	}
 	locked, err := t.tx.LockSignals(ctx, numbers)
 	if err != nil || len(locked) == 0 {
@@ -293,22 +293,23 @@ func (t *transaction) applyMatches(ctx context.Context, all []*matching) (c matc
 	}
 	c.signals = len(locked)
 	for i := range locked {
-		if !by[locked[i].Number].more {
+		if !byNumber[locked[i].Number].more {
 			rows := t.changes.add()
 			rows.Signals.Matched = append(rows.Signals.Matched, locked[i].Number)
 		}
 	}
-	c.done, err = t.enforceOnce(ctx, locked, func(s *flow.Signal) []*plannedEnforcement { return by[s.Number].all })
+	c.done, err = t.enforceOnce(ctx, locked, func(s *flow.Signal) []*plannedEnforcement { return byNumber[s.Number].all })
 	return c, err
 }
 
 // enforceOnce carries out what rules make of signals that were kept before. A rule that has an enforcement of a signal already is left out.
-func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal, of func(*flow.Signal) []*plannedEnforcement) (done []flow.Enforcement, err error) {
+func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal,
+	plansOf func(*flow.Signal) []*plannedEnforcement) (done []flow.Enforcement, err error) {
 	numbers := make([]int64, len(signals))
 	var once []string
 	for i := range signals {
 		numbers[i] = signals[i].Number
-		for _, x := range of(&signals[i]) {
+		for _, x := range plansOf(&signals[i]) {
 			if x.once != nil {
 				once = append(once, x.once.Key)
 			}
@@ -326,7 +327,7 @@ func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal, of
 		if known[s.Number] == nil {
 			continue // retention has removed it meanwhile
 		}
-		for _, x := range of(s) {
+		for _, x := range plansOf(s) {
 			if slices.Contains(known[s.Number], x.verdict.Rule.Name) {
 				continue
 			}

@@ -52,9 +52,9 @@ func told(tell func(*transaction)) func(txn.Tx) {
 }
 
 // hooks calls a hook of every module that has it, in order.
-func (t *transaction) hooks(ctx context.Context, of func(*txn.Module) txn.Hook) error {
+func (t *transaction) hooks(ctx context.Context, hookOf func(*txn.Module) txn.Hook) error {
 	for i := range t.e.modules {
-		if decide := of(&t.e.modules[i]); decide != nil {
+		if decide := hookOf(&t.e.modules[i]); decide != nil {
 			if err := decide(ctx, t); err != nil {
 				return err
 			}

@@ -12,8 +12,8 @@ import (
 // notes of what was put aside, cached outcomes that have expired, and ticks that are older than retention. It does so
 // once a minute, and less often while there are none.
 func (e *Engine) sweepOutdated(ctx context.Context) {
-	old := func(of store.Outdated) func(context.Context) (int, error) {
-		return func(ctx context.Context) (int, error) { return e.dropOld(ctx, of) }
+	old := func(kind store.Outdated) func(context.Context) (int, error) {
+		return func(ctx context.Context) (int, error) { return e.dropOld(ctx, kind) }
 	}
 	drops := []func(context.Context) (int, error){
 		old(store.OldMeters), e.dropLocks, old(store.OldShares), old(store.OldAsides), e.dropKept, old(store.OldTicks),
@@ -51,9 +51,9 @@ const (
 )
 
 // retentionOf is how long rows of a kind are kept; 0: for good.
-func (e *Engine) retentionOf(of store.Outdated) time.Duration {
+func (e *Engine) retentionOf(kind store.Outdated) time.Duration {
 	//exhaustive:enforce
-	switch of {
+	switch kind {
 	case store.OldAsides:
 		return asidesKept
 	case store.OldMeters:
@@ -67,13 +67,13 @@ func (e *Engine) retentionOf(of store.Outdated) time.Duration {
 }
 
 // dropOld deletes rows of a kind that are of no use any more.
-func (e *Engine) dropOld(ctx context.Context, of store.Outdated) (int, error) {
-	age := e.retentionOf(of)
+func (e *Engine) dropOld(ctx context.Context, kind store.Outdated) (int, error) {
+	age := e.retentionOf(kind)
 	if age <= 0 {
 		return 0, nil
 	}
 	return e.dropAll(ctx, func(ctx context.Context, tx store.Tx, now time.Time) (int, error) {
-		return tx.DropOld(ctx, of, now.Add(-age), oldAtOnce)
+		return tx.DropOld(ctx, kind, now.Add(-age), oldAtOnce)
 	})
 }
 
@@ -85,13 +85,13 @@ func (e *Engine) dropKept(ctx context.Context) (int, error) {
 }
 
 // dropAll deletes some rows in each transaction, until there are fewer than oldAtOnce.
-func (e *Engine) dropAll(ctx context.Context, some func(context.Context, store.Tx, time.Time) (int, error)) (all int, err error) {
+func (e *Engine) dropAll(ctx context.Context, deleteBatch func(context.Context, store.Tx, time.Time) (int, error)) (all int, err error) {
 	for {
 		dropped := 0
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
 			now, err := tx.Now(ctx)
 			if err == nil {
-				dropped, err = some(ctx, tx, now)
+				dropped, err = deleteBatch(ctx, tx, now)
 			}
 			return err
 		})

@@ -54,28 +54,28 @@ func (e *Engine) keepPauses(t *transaction) { e.pauses.keep(t.dispatch.pauses) }
 // pauseSet is what is paused as of a generation. It does not change. The zero value is of nothing.
 type pauseSet struct {
 	generation int64
-	of         map[pauseSubject]store.Pause
+	pauses     map[pauseSubject]store.Pause
 }
 
 type pauseSubject struct {
-	of   store.PauseKind
+	kind store.PauseKind
 	name string
 }
 
 func newPauseSet(all []store.Pause, generation int64) *pauseSet {
-	s := &pauseSet{generation: generation, of: make(map[pauseSubject]store.Pause, len(all))}
+	s := &pauseSet{generation: generation, pauses: make(map[pauseSubject]store.Pause, len(all))}
 	for _, p := range all {
-		s.of[pauseSubject{p.Of, p.Name}] = p
+		s.pauses[pauseSubject{p.Of, p.Name}] = p
 	}
 	return s
 }
 
 // on is the pause of a subject that holds at a moment; nil: none does.
-func (s *pauseSet) on(of store.PauseKind, name string, now time.Time) *store.Pause {
-	if len(s.of) == 0 {
+func (s *pauseSet) on(kind store.PauseKind, name string, now time.Time) *store.Pause {
+	if len(s.pauses) == 0 {
 		return nil
 	}
-	if p, ok := s.of[pauseSubject{of, name}]; ok && p.Holds(now) {
+	if p, ok := s.pauses[pauseSubject{kind, name}]; ok && p.Holds(now) {
 		return &p
 	}
 	return nil
@@ -83,7 +83,7 @@ func (s *pauseSet) on(of store.PauseKind, name string, now time.Time) *store.Pau
 
 // onRoutingKey is the pause that keeps what waits under a routing key from being claimed.
 func (s *pauseSet) onRoutingKey(routingKey string, now time.Time) *store.Pause {
-	if len(s.of) == 0 {
+	if len(s.pauses) == 0 {
 		return nil
 	}
 	queue, _ := flow.SplitRoutingKey(routingKey)
@@ -118,7 +118,7 @@ func (t *transaction) notePause(p *store.Pause) bool {
 
 // notPaused are those of the queues that are not paused.
 func (t *transaction) notPaused(queues []string) []string {
-	if len(t.dispatch.pauses.of) == 0 || !slices.ContainsFunc(queues, t.queuePaused) {
+	if len(t.dispatch.pauses.pauses) == 0 || !slices.ContainsFunc(queues, t.queuePaused) {
 		return queues
 	}
 	return slices.DeleteFunc(slices.Clone(queues), t.queuePaused)
@@ -137,7 +137,7 @@ func (e *Engine) announceResume(t *transaction) {
 // has ended a pause may have died before it put anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
 	for e.moveResumedOrLog(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(loop.IdleAtMost)); e.moveResumedOrLog(ctx) {
-		if len(e.pauses.latest.Load().of) > 0 {
+		if len(e.pauses.latest.Load().pauses) > 0 {
 			e.forgetQueues()
 		}
 	}
@@ -154,14 +154,14 @@ type PauseOrder struct {
 // PauseWork pauses a queue, a worker or an action, until it is resumed or its time is over. When it returns, no server
 // claims from the queue, for the worker or of the action. Attempts that have begun go on. A second pause replaces the
 // first. A subject that does not exist is *NoSuch.
-func (e *Engine) PauseWork(ctx context.Context, of store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
+func (e *Engine) PauseWork(ctx context.Context, kind store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
 	if err := o.check(); err != nil {
 		return store.Pause{}, err
 	}
-	if err := e.checkPausable(ctx, of, name); err != nil {
+	if err := e.checkPausable(ctx, kind, name); err != nil {
 		return store.Pause{}, err
 	}
-	p, err := e.changePause(ctx, of, name, func(now time.Time, _ store.Pause) *store.Pause {
+	p, err := e.changePause(ctx, kind, name, func(now time.Time, _ store.Pause) *store.Pause {
 		p := &store.Pause{Paused: true, At: now, By: o.By, Reason: o.Reason}
 		if o.For > 0 {
 			p.Until = now.Add(o.For)
@@ -169,25 +169,25 @@ func (e *Engine) PauseWork(ctx context.Context, of store.PauseKind, name string,
 		return p
 	})
 	if err == nil {
-		e.opts.Log.Info("paused", "subject", fmt.Sprintf("%s %s", of, name), "by", o.By, telemetry.Why, o.Reason)
+		e.opts.Log.Info("paused", "subject", fmt.Sprintf("%s %s", kind, name), "by", o.By, telemetry.Why, o.Reason)
 	}
 	return p, err
 }
 
 // ResumeWork ends a pause now. What is not paused stays so, and nothing is noted.
-func (e *Engine) ResumeWork(ctx context.Context, of store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
+func (e *Engine) ResumeWork(ctx context.Context, kind store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
 	if err := o.check(); err != nil {
 		return store.Pause{}, err
 	}
-	p, err := e.changePause(ctx, of, name, func(now time.Time, last store.Pause) *store.Pause {
+	p, err := e.changePause(ctx, kind, name, func(now time.Time, last store.Pause) *store.Pause {
 		if !last.Holds(now) {
 			return nil
 		}
 		return &store.Pause{At: now, By: o.By, Reason: o.Reason}
 	})
 	if err == nil && p.Generation == 0 {
-		err = e.checkPausable(ctx, of, name)
-		p = store.Pause{Of: of, Name: name}
+		err = e.checkPausable(ctx, kind, name)
+		p = store.Pause{Of: kind, Name: name}
 	}
 	return p, err
 }
@@ -206,9 +206,10 @@ func (o *PauseOrder) check() error {
 	return nil
 }
 
-func (e *Engine) changePause(ctx context.Context, of store.PauseKind, name string, decide func(time.Time, store.Pause) *store.Pause) (p store.Pause, err error) {
+func (e *Engine) changePause(ctx context.Context, kind store.PauseKind, name string,
+	decide func(time.Time, store.Pause) *store.Pause) (p store.Pause, err error) {
 	err = store.Repeat(func(int) error {
-		p, err = e.opts.Store.ChangePause(ctx, of, name, decide)
+		p, err = e.opts.Store.ChangePause(ctx, kind, name, decide)
 		return err
 	})
 	if err == nil {
@@ -231,8 +232,8 @@ func (e *Engine) pausesChanged(ctx context.Context) {
 }
 
 // checkPausable returns a *NoSuch for a queue, worker or action that does not exist.
-func (e *Engine) checkPausable(ctx context.Context, of store.PauseKind, name string) error {
-	switch of {
+func (e *Engine) checkPausable(ctx context.Context, kind store.PauseKind, name string) error {
+	switch kind {
 	case store.PausedAction:
 		if flow.Kind(name).AdHoc() {
 			return nil

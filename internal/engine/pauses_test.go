@@ -16,18 +16,18 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-func (r *rig) pause(of store.PauseKind, name string, o PauseOrder) store.Pause {
+func (r *rig) pause(kind store.PauseKind, name string, o PauseOrder) store.Pause {
 	r.Helper()
-	p, err := r.e.PauseWork(r.ctx, of, name, o)
+	p, err := r.e.PauseWork(r.ctx, kind, name, o)
 	if err != nil {
 		r.Fatal(err)
 	}
 	return p
 }
 
-func (r *rig) resume(of store.PauseKind, name string) store.Pause {
+func (r *rig) resume(kind store.PauseKind, name string) store.Pause {
 	r.Helper()
-	p, err := r.e.ResumeWork(r.ctx, of, name, PauseOrder{By: "ann"})
+	p, err := r.e.ResumeWork(r.ctx, kind, name, PauseOrder{By: "ann"})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -80,7 +80,7 @@ const (
 )
 
 // changeWorkflows carries an order out for a workflow and for those beneath it. Once it has begun it goes on without its caller.
-func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder, order pauseOrder) (r WorkflowPause, err error) {
+func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, sequence changeOrder, order pauseOrder) (r WorkflowPause, err error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	switch {
 	case err != nil:
@@ -100,7 +100,7 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder
 		}
 		return err
 	}
-	if in == topFirst {
+	if sequence == topFirst {
 		if err := top(); err != nil {
 			return r, err
 		}
@@ -120,7 +120,7 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder
 		for _, w := range level {
 			found.workflows = append(found.workflows, w.ID)
 		}
-		if in == topLast {
+		if sequence == topLast {
 			later = append(later, found)
 		} else if err := e.changeLevel(ctx, found, order, &r); err != nil {
 			return r, err
@@ -131,7 +131,7 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, in changeOrder
 			return r, err
 		}
 	}
-	if in == topLast {
+	if sequence == topLast {
 		return r, top()
 	}
 	return r, nil
@@ -143,13 +143,13 @@ type levelTasks struct{ timed, workflows []flow.ID }
 
 // changeLevel carries an order out for a level, and counts its workflows.
 func (e *Engine) changeLevel(ctx context.Context, l levelTasks, order pauseOrder, r *WorkflowPause) error {
-	for some := range slices.Chunk(l.timed, pausedAtOnce) {
-		if _, err := e.changeEach(ctx, some, order); err != nil {
+	for chunk := range slices.Chunk(l.timed, pausedAtOnce) {
+		if _, err := e.changeEach(ctx, chunk, order); err != nil {
 			return err
 		}
 	}
-	for some := range slices.Chunk(l.workflows, pausedAtOnce) {
-		changed, err := e.changeEach(ctx, some, order)
+	for chunk := range slices.Chunk(l.workflows, pausedAtOnce) {
+		changed, err := e.changeEach(ctx, chunk, order)
 		if err != nil {
 			return err
 		}
@@ -187,8 +187,8 @@ func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder
 
 // tasksBeneath are the open tasks of some workflows: those that are workflows themselves, and those that may only wait
 // for their time or a signal.
-func (e *Engine) tasksBeneath(ctx context.Context, of []*flow.Execution) (workflows []*flow.Execution, timed []flow.ID, err error) {
-	for _, w := range of {
+func (e *Engine) tasksBeneath(ctx context.Context, parents []*flow.Execution) (workflows []*flow.Execution, timed []flow.ID, err error) {
+	for _, w := range parents {
 		task, index := "", -1
 		for {
 			page, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: w.ID, Attempt: w.Attempt}, task, index, recordedAtOnce)

@@ -88,9 +88,9 @@ func (t *transaction) noteFollowUp(id flow.ID, p *progress) {
 // noteEnds takes the children of a workflow that have ended in the transaction. fresh brings the tracker forward by them; otherwise it
 // has been made from rows that say so already.
 func (t *transaction) noteEnds(p *progress, fresh bool) (c orchestration.Change) {
-	for _, d := range t.workflows.uncounted[p.of.ID] {
+	for _, d := range t.workflows.uncounted[p.workflowAttempt.ID] {
 		task := p.tracker.Task(d.Task)
-		if task < 0 || d.ParentAttempt != p.of.Attempt {
+		if task < 0 || d.ParentAttempt != p.workflowAttempt.Attempt {
 			continue
 		}
 		if fresh {
@@ -101,7 +101,7 @@ func (t *transaction) noteEnds(p *progress, fresh bool) (c orchestration.Change)
 		}
 		c.End(task, d.Stage)
 	}
-	delete(t.workflows.uncounted, p.of.ID)
+	delete(t.workflows.uncounted, p.workflowAttempt.ID)
 	return c
 }
 
@@ -115,18 +115,19 @@ func (t *transaction) recordChange(p *progress, c *orchestration.Change) error {
 		return fmt.Errorf("write a change of a workflow: %w", err)
 	}
 	p.change++
-	t.changes.workflows.Changes = append(t.changes.workflows.Changes, store.WorkflowChange{WorkflowAttempt: p.of, Number: p.change, Change: text})
+	t.changes.workflows.Changes = append(t.changes.workflows.Changes, store.WorkflowChange{WorkflowAttempt: p.workflowAttempt,
+		Number: p.change, Change: text})
 	return nil
 }
 
 // recordUnknownEnds tells the replicas that follow a workflow that this transaction ended children of it without saying
 // which: they count them anew.
 func (t *transaction) recordUnknownEnds(w *flow.Draft, l *store.LockedWorkflow) error {
-	of := attemptOf(w)
-	p := t.workflows.progress[of]
+	workflowAttempt := attemptOf(w)
+	p := t.workflows.progress[workflowAttempt]
 	if p == nil {
-		p = t.e.followed.begin(of)
-		t.workflows.progress[of] = p
+		p = t.e.followed.begin(workflowAttempt)
+		t.workflows.progress[workflowAttempt] = p
 	}
 	if l != nil {
 		p.created, p.change = max(p.created, created(l)), l.Last

@@ -18,11 +18,11 @@ const wideFrom = 64
 
 // progress is how far one attempt of a workflow is, as this replica follows it.
 type progress struct {
-	of      store.WorkflowAttempt
-	tracker *orchestration.Tracker // nil: only the items are known
-	items   orchestration.Items
-	created int   // children in all
-	change  int64 // number of the last change that the tracker includes
+	workflowAttempt store.WorkflowAttempt
+	tracker         *orchestration.Tracker // nil: only the items are known
+	items           orchestration.Items
+	created         int   // children in all
+	change          int64 // number of the last change that the tracker includes
 
 	wideFrom     int   // Options.Wide
 	loan         *loan // of the transaction that has it
@@ -138,18 +138,18 @@ func newFollowed(wideFrom int) *followed {
 }
 
 // begin is the progress of a workflow of which nothing is known yet.
-func (f *followed) begin(of store.WorkflowAttempt) *progress {
-	return &progress{of: of, items: orchestration.Items{}, wideFrom: f.wideFrom}
+func (f *followed) begin(workflowAttempt store.WorkflowAttempt) *progress {
+	return &progress{workflowAttempt: workflowAttempt, items: orchestration.Items{}, wideFrom: f.wideFrom}
 }
 
 // peek is the number of the last change that is known of a workflow, for a transaction that does not have its lock yet.
-func (f *followed) peek(of store.WorkflowAttempt) int64 {
+func (f *followed) peek(workflowAttempt store.WorkflowAttempt) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if l := f.lent[of]; l != nil {
+	if l := f.lent[workflowAttempt]; l != nil {
 		return l.change
 	}
-	if e := f.known[of]; e != nil {
+	if e := f.known[workflowAttempt]; e != nil {
 		return known(e.Value.(*progress))
 	}
 	return store.NothingKnown
@@ -164,10 +164,10 @@ func known(p *progress) int64 {
 }
 
 // borrow takes out what is known of a workflow whose lock the caller has; nil when that is nothing.
-func (f *followed) borrow(ctx context.Context, of store.WorkflowAttempt) *progress {
+func (f *followed) borrow(ctx context.Context, workflowAttempt store.WorkflowAttempt) *progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if l := f.lent[of]; l != nil {
+	if l := f.lent[workflowAttempt]; l != nil {
 		f.mu.Unlock()
 		timer := time.NewTimer(lentFor)
 		select {
@@ -178,13 +178,13 @@ func (f *followed) borrow(ctx context.Context, of store.WorkflowAttempt) *progre
 		timer.Stop()
 		f.mu.Lock()
 	}
-	e := f.known[of]
+	e := f.known[workflowAttempt]
 	if e == nil {
 		return nil
 	}
 	p := f.remove(e)
 	p.loan = &loan{change: known(p), back: make(chan struct{})}
-	f.lent[of] = p.loan
+	f.lent[workflowAttempt] = p.loan
 	return p
 }
 
@@ -195,8 +195,8 @@ func (f *followed) giveBack(all map[store.WorkflowAttempt]*progress, committed b
 	for _, p := range all {
 		if p.loan != nil {
 			close(p.loan.back)
-			if f.lent[p.of] == p.loan {
-				delete(f.lent, p.of)
+			if f.lent[p.workflowAttempt] == p.loan {
+				delete(f.lent, p.workflowAttempt)
 			}
 			p.loan = nil
 		}
@@ -213,13 +213,13 @@ func (f *followed) keep(p *progress) {
 	if p.tracker == nil && len(p.items) == 0 {
 		return
 	}
-	if e := f.known[p.of]; e != nil {
+	if e := f.known[p.workflowAttempt]; e != nil {
 		if known(e.Value.(*progress)) > known(p) {
 			return // a transaction that committed later has given it back before
 		}
 		f.remove(e)
 	}
-	f.known[p.of] = f.order.PushFront(p)
+	f.known[p.workflowAttempt] = f.order.PushFront(p)
 	for f.size += p.size(); f.size > followedBytes && f.order.Len() > 0; {
 		f.remove(f.order.Back())
 	}
@@ -227,7 +227,7 @@ func (f *followed) keep(p *progress) {
 
 func (f *followed) remove(e *list.Element) *progress {
 	p := f.order.Remove(e).(*progress)
-	delete(f.known, p.of)
+	delete(f.known, p.workflowAttempt)
 	f.size -= p.size()
 	return p
 }

@@ -25,16 +25,16 @@ type recording struct {
 }
 
 // recording reads how the items of a workflow's attempt ended.
-func (e *Engine) recording(ctx context.Context, of store.WorkflowAttempt) (*recording, error) {
+func (e *Engine) recording(ctx context.Context, workflowAttempt store.WorkflowAttempt) (*recording, error) {
 	rec := &recording{items: map[orchestration.Item]*orchestration.Past{}, sizes: map[string]int64{}, marks: map[string]orchestration.Mark{}}
-	marks, err := e.opts.Store.Marks(ctx, of)
+	marks, err := e.opts.Store.Marks(ctx, workflowAttempt)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range marks {
 		rec.marks[m.Task] = orchestration.MarkNamed(m.State)
 	}
-	for page := range e.recordedPages(ctx, of) {
+	for page := range e.recordedPages(ctx, workflowAttempt) {
 		if page.err != nil {
 			return nil, page.err
 		}
@@ -54,11 +54,11 @@ type recordedPage struct {
 // recordedPages reads what an attempt recorded, page by page: the next one while the caller looks at the one before it,
 // since to read and to hash a page take about as long. The last one is empty or has an error; all of them must be
 // received.
-func (e *Engine) recordedPages(ctx context.Context, of store.WorkflowAttempt) <-chan recordedPage {
+func (e *Engine) recordedPages(ctx context.Context, workflowAttempt store.WorkflowAttempt) <-chan recordedPage {
 	pages := make(chan recordedPage)
 	read := func(task string, index int) (all []*flow.Execution, err error) {
 		defer fault.Recovered(&err)
-		return e.opts.Store.Recorded(ctx, of, task, index, recordedAtOnce)
+		return e.opts.Store.Recorded(ctx, workflowAttempt, task, index, recordedAtOnce)
 	}
 	go func() {
 		defer close(pages)
@@ -101,7 +101,8 @@ func namesFiles(output json.RawMessage) bool {
 }
 
 // recordedOutput reads what the first n items of a task put out, within the same bound as a step.
-func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, rec *recording, t *definition.Task, n int) (out orchestration.Output, err error) {
+func (e *Engine) recordedOutput(ctx context.Context, workflowAttempt store.WorkflowAttempt, rec *recording, t *definition.Task,
+	n int) (out orchestration.Output, err error) {
 	if rec.sizes[t.Name] > outputsLimit {
 		out.TooLarge = fmt.Errorf("the outputs of task %q have more than %d MB together: what looks at them is not planned, and runs", t.Name, outputsLimit>>20)
 		return out, nil
@@ -113,7 +114,7 @@ func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, r
 		first = n - 2 // what its latest round put out
 	}
 	for index := first; index < n-1; {
-		all, err := e.opts.Store.Recorded(ctx, of, t.Name, index, min(recordedAtOnce, n-1-index))
+		all, err := e.opts.Store.Recorded(ctx, workflowAttempt, t.Name, index, min(recordedAtOnce, n-1-index))
 		if err != nil {
 			return out, err
 		}

@@ -153,7 +153,7 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 		}
 		e.sessions.drop(s.ID)
 		taken := map[flow.ID]struct{}{}
-		left, err := e.recoverSession(ctx, s.ID, e.losing(s.Name, " was lost", e.crashed[s.ID], taken))
+		remaining, err := e.recoverSession(ctx, s.ID, e.losing(s.Name, " was lost", e.crashed[s.ID], taken))
 		if err == nil {
 			e.lostSessions.note(s, len(taken), time.Now())
 		}
@@ -163,7 +163,7 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 			e.unrecovered.Add(1)
 		case err != nil:
 			return false, err
-		case left > 0:
+		case remaining > 0:
 			e.unrecovered.Add(1)
 		default:
 			recovered++
@@ -280,23 +280,25 @@ func (e *Engine) recoverLateTogether(ctx context.Context, ids []flow.ID) error {
 // forgotten over a claim that no recovery would find.
 //
 // A batch that is refused is taken back one execution at a time, and what is refused alone is counted and left: the session is
-// not forgotten then, and the next round of sweepSessions finds it again. left is how many executions that were, together with the rows
+// not forgotten then, and the next round of sweepSessions finds it again. remaining is how many executions that were, together with the
+// rows
 // that the store cannot read: some of them may be the session's.
-func (e *Engine) recoverSession(ctx context.Context, session flow.ID, decide func(*flow.Draft, time.Time) error) (left int, err error) {
+func (e *Engine) recoverSession(ctx context.Context, session flow.ID,
+	decide func(*flow.Draft, time.Time) error) (remaining int, err error) {
 	for after := (flow.ID{}); ; {
 		unreadable := e.opts.Store.Unreadable()
-		ids, err := e.recoverPage(ctx, session, after, left+unreadable == 0, decide)
+		ids, err := e.recoverPage(ctx, session, after, remaining+unreadable == 0, decide)
 		if err != nil && fault.Lasting(err) {
 			var n int
 			ids, n, err = e.recoverEach(ctx, session, after, decide)
-			left += n
+			remaining += n
 		}
 		if err != nil || len(ids) < recoverBatch {
-			return left + unreadable, err
+			return remaining + unreadable, err
 		}
 		after = ids[len(ids)-1]
 		if !loop.Sleep(ctx, e.jittered(recoverBreathe), nil) { // for fresh work
-			return left, ctx.Err()
+			return remaining, ctx.Err()
 		}
 	}
 }
@@ -334,7 +336,7 @@ func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, decide
 	if err != nil {
 		return nil, 0, err
 	}
-	left := 0
+	remaining := 0
 	for _, id := range ids {
 		err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
 			if d := t.Draft(id); d != nil {
@@ -344,12 +346,12 @@ func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, decide
 		})
 		if err != nil && fault.Lasting(err) {
 			e.passOver(id, "what a lost session held cannot be taken back; it will be tried again", err)
-			left++
+			remaining++
 		} else if err != nil {
-			return nil, left, err
+			return nil, remaining, err
 		}
 	}
-	return ids, left, nil
+	return ids, remaining, nil
 }
 
 func draftIDs(all []*flow.Draft) []flow.ID {

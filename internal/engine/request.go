@@ -11,13 +11,13 @@ import (
 // commit and reaches the caller through a channel: a decision whose caller has given up, or that runs a second time after a
 // conflict, never writes to what the caller reads.
 type request[T any] struct {
-	ids    []flow.ID // executions to load
-	run    func(context.Context, *transaction) (T, error)
-	of     class
-	needs  func(*transaction) // what it wants beside executions; nil: nothing
-	bytes  int                // that it holds, where they are many
-	result T                  // of the run that was committed
-	answer chan answer[T]     // capacity 1
+	ids     []flow.ID // executions to load
+	run     func(context.Context, *transaction) (T, error)
+	opClass class
+	needs   func(*transaction) // what it wants beside executions; nil: nothing
+	bytes   int                // that it holds, where they are many
+	result  T                  // of the run that was committed
+	answer  chan answer[T]     // capacity 1
 }
 
 // answer is what a caller gets: the result after the commit, or why there was none.
@@ -65,12 +65,12 @@ func allFromSessions(ops []op) bool {
 	return !slices.ContainsFunc(ops, func(o op) bool { return o.class() != classSession })
 }
 
-func (r *request[T]) class() class { return r.of }
+func (r *request[T]) class() class { return r.opClass }
 
 func (r *request[T]) executions() []flow.ID { return r.ids }
 
-func newRequest[T any](ids []flow.ID, of class, run func(context.Context, *transaction) (T, error)) *request[T] {
-	return &request[T]{ids: ids, of: of, run: run, answer: make(chan answer[T], 1)}
+func newRequest[T any](ids []flow.ID, opClass class, run func(context.Context, *transaction) (T, error)) *request[T] {
+	return &request[T]{ids: ids, opClass: opClass, run: run, answer: make(chan answer[T], 1)}
 }
 
 // inBatch runs a decision in one of the next batches, with the executions loaded, and returns its result after the commit. With an

@@ -105,16 +105,17 @@ func firstOf(x *flow.Execution) flow.ID {
 }
 
 // rerunOp submits a rerun that was planned.
-func (e *Engine) rerunOp(again, of flow.ID, r flow.Request, plan *RerunPlan, o *RerunOptions) *submitOp {
+func (e *Engine) rerunOp(again, original flow.ID, r flow.Request, plan *RerunPlan, o *RerunOptions) *submitOp {
 	r.IdempotencyKey = o.IdempotencyKey
-	op := &submitOp{id: again, request: r, key: o.IdempotencyKey, hash: rerunHash(of, o), sums: uploads.SumsIn(r.Input, r.With), submitted: &e.counters.submitted}
+	op := &submitOp{id: again, request: r, key: o.IdempotencyKey, hash: rerunHash(original, o), sums: uploads.SumsIn(r.Input, r.With),
+		submitted: &e.counters.submitted}
 	op.reuses = plan.reuses
 	return op
 }
 
 // rerunHash tells the reruns of an execution apart from other submissions, and from reruns that differ, under one idempotency key.
-func rerunHash(of flow.ID, o *RerunOptions) [32]byte {
-	text := fmt.Appendf(append([]byte("rerun "), of[:]...), " %q %q ", itemTexts(o.From), cmp.Or(o.Definition, DefinitionSame))
+func rerunHash(original flow.ID, o *RerunOptions) [32]byte {
+	text := fmt.Appendf(append([]byte("rerun "), original[:]...), " %q %q ", itemTexts(o.From), cmp.Or(o.Definition, DefinitionSame))
 	if len(o.Only) > 0 {
 		text = fmt.Appendf(text, "only %q ", itemTexts(o.Only))
 	}

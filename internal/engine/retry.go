@@ -62,6 +62,6 @@ func checkEnded(x *flow.Execution) error {
 }
 
 // retryHash tells the retries of an execution apart from those of others, and from submissions, under one idempotency key.
-func retryHash(of flow.ID) [32]byte {
-	return sha256.Sum256(append([]byte("retry "), of[:]...))
+func retryHash(original flow.ID) [32]byte {
+	return sha256.Sum256(append([]byte("retry "), original[:]...))
 }

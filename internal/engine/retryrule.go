@@ -34,15 +34,15 @@ func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule stri
 	if err != nil {
 		return nil, err
 	}
-	known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: rule, Signal: s.Number, Limit: 1})
+	existing, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: rule, Signal: s.Number, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
-	if len(known) == 0 {
+	if len(existing) == 0 {
 		return nil, ErrNotEnforced
 	}
-	if !startedNothing(&known[0]) {
-		return &known[0], nil
+	if !startedNothing(&existing[0]) {
+		return &existing[0], nil
 	}
 	if r.Paused {
 		return nil, ErrPaused

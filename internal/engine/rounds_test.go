@@ -223,26 +223,28 @@ type outcomesOfTx struct {
 	o *outcomesOf
 }
 
-func (t *outcomesOfTx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string, most int64) (map[string][]store.ChildOutcome, error) {
-	all, err := t.Tx.Outcomes(ctx, of, tasks, most)
+func (t *outcomesOfTx) Outcomes(ctx context.Context, workflowAttempt store.WorkflowAttempt, tasks []string,
+	most int64) (map[string][]store.ChildOutcome, error) {
+	all, err := t.Tx.Outcomes(ctx, workflowAttempt, tasks, most)
 	for _, children := range all {
 		t.o.all.Add(int64(len(children)))
 	}
 	return all, err
 }
 
-func (t *outcomesOfTx) Outcome(ctx context.Context, of store.WorkflowAttempt, task string, index int, most int64) (*store.ChildOutcome, error) {
+func (t *outcomesOfTx) Outcome(ctx context.Context, workflowAttempt store.WorkflowAttempt, task string, index int,
+	most int64) (*store.ChildOutcome, error) {
 	t.o.one.Add(1)
-	return t.Tx.Outcome(ctx, of, task, index, most)
+	return t.Tx.Outcome(ctx, workflowAttempt, task, index, most)
 }
 
-func (t *outcomesOfTx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
-	for _, k := range of {
+func (t *outcomesOfTx) LockWorkflows(ctx context.Context, knownWorkflows []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
+	for _, k := range knownWorkflows {
 		if k.Change < 0 {
 			t.o.counts.Add(1)
 		}
 	}
-	return t.Tx.LockWorkflows(ctx, of)
+	return t.Tx.LockWorkflows(ctx, knownWorkflows)
 }
 
 // A step of a task that has had 999 rounds reads one of them.

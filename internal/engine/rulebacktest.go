@@ -222,8 +222,8 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Signal, dry bool, p *api.RulePast) (n int, err error) {
 	var signals []flow.Signal
 	xs := map[int64][]*plannedEnforcement{}
-	for left := e.budget.WithRows(replayAtOnce); n < len(all) && !left.Spent(); n++ {
-		left.Spend(1, 0)
+	for budget := e.budget.WithRows(replayAtOnce); n < len(all) && !budget.Spent(); n++ {
+		budget.Spend(1, 0)
 		s, err := e.opts.Store.Signal(ctx, all[n].ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // retention has removed it meanwhile
@@ -231,11 +231,11 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 		if err != nil {
 			return 0, err
 		}
-		known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: r.Name, Signal: s.Number, Limit: 1})
+		existing, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: r.Name, Signal: s.Number, Limit: 1})
 		if err != nil {
 			return 0, err
 		}
-		if len(known) > 0 {
+		if len(existing) > 0 {
 			p.Enforced++
 			continue
 		}
@@ -248,7 +248,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 			return 0, err
 		}
 		if x != nil {
-			left.Spend(0, x.size()+len(s.Data))
+			budget.Spend(0, x.size()+len(s.Data))
 			signals, xs[s.Number] = append(signals, s), []*plannedEnforcement{x}
 		}
 	}

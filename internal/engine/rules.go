@@ -169,7 +169,7 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 	if err != nil {
 		return nil, err
 	}
-	var in []*automation.Rule
+	var inForce []*automation.Rule
 	triggers := map[string]*definition.Trigger{}
 	unread := map[string]bool{}
 	for _, k := range all {
@@ -184,12 +184,13 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 				unread[name] = true
 			}
 		case d.Rule != nil:
-			in = append(in, &automation.Rule{Name: d.Name, Version: k.Version, Paused: k.Paused, Reason: k.Reason, Since: k.Generation, Rule: d.Rule})
+			inForce = append(inForce, &automation.Rule{Name: d.Name, Version: k.Version, Paused: k.Paused, Reason: k.Reason, Since: k.Generation,
+				Rule: d.Rule})
 		case d.Trigger != nil:
 			triggers[d.Name] = d.Trigger
 		}
 	}
-	set := automation.NewSet(generation, in, triggers)
+	set := automation.NewSet(generation, inForce, triggers)
 	set.Unread = unread
 	return set, nil
 }

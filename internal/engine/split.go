@@ -26,8 +26,8 @@ func (*splitBatch) Error() string { return "the batch is committed in parts" }
 
 // split returns a *splitBatch of a batch of plain calls that met a conflict. It returns the conflict where the batch is
 // to be decided again as it is: any other batch, and the second try of a request alone.
-func (t *transaction) split(ops []op, of source, conflict error) error {
-	if !errors.Is(conflict, store.ErrConflict) || of != sourcePlain || t.postpones {
+func (t *transaction) split(ops []op, batchSource source, conflict error) error {
+	if !errors.Is(conflict, store.ErrConflict) || batchSource != sourcePlain || t.postpones {
 		return conflict
 	}
 	s := &splitBatch{}

@@ -76,10 +76,10 @@ func (s *step) cleanUp() {
 
 // follow finds out how far the workflow is: from the transaction and what this replica followed before it, or by its rows.
 func (s *step) follow(l *store.LockedWorkflow) {
-	of := attemptOf(s.w)
-	if s.p = s.t.workflows.progress[of]; s.p == nil {
-		s.p = s.t.e.followed.begin(of)
-		s.t.workflows.progress[of] = s.p
+	workflowAttempt := attemptOf(s.w)
+	if s.p = s.t.workflows.progress[workflowAttempt]; s.p == nil {
+		s.p = s.t.e.followed.begin(workflowAttempt)
+		s.t.workflows.progress[workflowAttempt] = s.p
 	}
 	counted := s.p.tracker == nil
 	if counted {
@@ -205,10 +205,10 @@ func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 // loadOneByOne loads the outputs of tasks that are too large together. Expressions that look at one which is too large by
 // itself fail; the others see theirs, as long as all of them fit.
 func (s *step) loadOneByOne(ctx context.Context, names []string) error {
-	left := int64(outputsLimit)
+	remaining := int64(outputsLimit)
 	for _, name := range names {
 		i := s.def.Task(name).Index
-		outcomes, err := s.t.tx.Outcomes(ctx, attemptOf(s.w), []string{name}, left)
+		outcomes, err := s.t.tx.Outcomes(ctx, attemptOf(s.w), []string{name}, remaining)
 		switch {
 		case errors.Is(err, store.ErrTooLarge):
 			s.outputs[i] = orchestration.Output{TooLarge: fmt.Errorf("the outputs that the expressions of one step look at have more than %d MB together: "+
@@ -217,7 +217,7 @@ func (s *step) loadOneByOne(ctx context.Context, names []string) error {
 			return fmt.Errorf("load outputs: %w", err)
 		default:
 			for _, c := range outcomes[name] {
-				left -= int64(len(c.Outcome.Output))
+				remaining -= int64(len(c.Outcome.Output))
 			}
 			s.setOutcomes(i, outcomes[name])
 		}

@@ -36,9 +36,9 @@ func (t *earlyTx) Now(ctx context.Context) (time.Time, error) {
 	return t.Tx.Now(ctx)
 }
 
-func (t *earlyTx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
+func (t *earlyTx) LockWorkflows(ctx context.Context, knownWorkflows []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
 	t.early = nil
-	return t.Tx.LockWorkflows(ctx, of)
+	return t.Tx.LockWorkflows(ctx, knownWorkflows)
 }
 
 // Of two tasks that end in two transactions at once, the one that commits last may have read its clock first. Its step

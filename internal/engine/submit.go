@@ -158,10 +158,10 @@ func locksOf(r *flow.Request) (keys []string) {
 }
 
 func (o *submitOp) decide(ctx context.Context, t *transaction) error {
-	if known, ok := t.loaded.idempotency[o.key]; ok && o.key != "" {
-		o.verdict = Submitted{Execution: known.Execution, Existing: true}
-		if known.Hash != o.hash {
-			o.verdict = Submitted{Err: mismatch(known)}
+	if existing, ok := t.loaded.idempotency[o.key]; ok && o.key != "" {
+		o.verdict = Submitted{Execution: existing.Execution, Existing: true}
+		if existing.Hash != o.hash {
+			o.verdict = Submitted{Err: mismatch(existing)}
 		}
 		return nil
 	}

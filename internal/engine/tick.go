@@ -156,7 +156,7 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 		return false, err
 	}
 	all := make([]*firing, 0, len(due))
-	for i, left := 0, e.budget.WithRows(startsAtOnce); i < len(due) && !left.Spent(); i++ {
+	for i, budget := 0, e.budget.WithRows(startsAtOnce); i < len(due) && !budget.Spent(); i++ {
 		f, err := e.plan(ctx, due[i], documents[due[i].Name], now, false)
 		if errors.Is(err, errCostly) {
 			e.schedules.turns.Add(due[i].Name, nil)
@@ -165,8 +165,8 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 		if err != nil {
 			return false, err
 		}
-		left.Spend(len(f.starts), f.bytes())
-		left.Compute(f.work)
+		budget.Spend(len(f.starts), f.bytes())
+		budget.Compute(f.work)
 		all = append(all, f)
 	}
 	if len(all) == 0 {
@@ -196,21 +196,21 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 		if err != nil {
 			return n, err
 		}
-		as := make(map[string]store.Schedule, len(locked))
+		lockedByName := make(map[string]store.Schedule, len(locked))
 		for _, k := range locked {
-			as[k.Name] = k
+			lockedByName[k.Name] = k
 		}
 		var changed []store.Schedule
 		var ticks []store.Tick
 		for _, f := range all {
-			if k, there := as[f.was.Name]; !there || k != f.was {
+			if k, there := lockedByName[f.was.Name]; !there || k != f.was {
 				continue
 			}
-			k, of, err := t.fire(ctx, f)
+			k, firings, err := t.fire(ctx, f)
 			if err != nil {
 				return n, err
 			}
-			changed, ticks = append(changed, k), append(ticks, of...)
+			changed, ticks = append(changed, k), append(ticks, firings...)
 			t.putSchedule(k)
 		}
 		t.putTicks(ticks...)
@@ -296,12 +296,12 @@ func (n *fired) late() (sum int) {
 
 func (n *fired) count(all []*firing, changed []store.Schedule, ticks []store.Tick) {
 	n.schedules = len(changed)
-	of := make(map[string]*firing, len(all))
+	firings := make(map[string]*firing, len(all))
 	for _, f := range all {
-		of[f.was.Name] = f
+		firings[f.was.Name] = f
 	}
 	for i := range changed {
-		if of[changed[i].Name].pause != "" {
+		if firings[changed[i].Name].pause != "" {
 			n.paused = append(n.paused, changed[i].Name)
 		}
 	}
@@ -310,7 +310,7 @@ func (n *fired) count(all []*firing, changed []store.Schedule, ticks []store.Tic
 		switch {
 		case !k.Execution.IsZero():
 			n.ticks++
-			n.lags = append(n.lags, k.At.Sub(of[k.Schedule].d.Schedule.Due(k.Schedule, k.Nominal)))
+			n.lags = append(n.lags, k.At.Sub(firings[k.Schedule].d.Schedule.Due(k.Schedule, k.Nominal)))
 		default:
 			n.missed[slices.Index(missedWhys[:], k.Why)] += k.Count
 		}

@@ -230,8 +230,8 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	if err := t.hooks(ctx, func(m *txn.Module) txn.Hook { return m.BeforeWrite }); err != nil {
 		return err
 	}
-	delta, some := t.changes.take(deferred, t.Draft)
-	if !some {
+	delta, anyRows := t.changes.take(deferred, t.Draft)
+	if !anyRows {
 		return nil
 	}
 	if err := t.store.Apply(ctx, delta); err != nil {
@@ -252,9 +252,9 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 }
 
 // writeRows writes the rows that have been decided beside executions, if some of them are among those that a read could find.
-func (t *transaction) writeRows(ctx context.Context, some func(*store.Delta) bool) error {
+func (t *transaction) writeRows(ctx context.Context, selects func(*store.Delta) bool) error {
 	rows := t.changes.rows
-	if rows == nil || !some(rows) {
+	if rows == nil || !selects(rows) {
 		return nil
 	}
 	t.changes.rows = nil

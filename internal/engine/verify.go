@@ -25,15 +25,15 @@ func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
 
 // verifyFollowed compares what is known of workflows with their rows.
 func (e *Engine) verifyFollowed(ctx context.Context) (broken []store.Violation, err error) {
-	for _, of := range e.followed.all() {
+	for _, workflowAttempt := range e.followed.all() {
 		found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (found []store.Violation, err error) {
-			locked, err := t.tx.LockWorkflows(ctx, []store.KnownWorkflow{{WorkflowAttempt: of, Change: store.NothingKnown}})
+			locked, err := t.tx.LockWorkflows(ctx, []store.KnownWorkflow{{WorkflowAttempt: workflowAttempt, Change: store.NothingKnown}})
 			if err != nil {
 				return nil, err
 			}
 			for i := range locked {
-				if l := &locked[i]; l.Place == flow.Held && l.Attempt == of.Attempt {
-					found = e.followed.compare(of, l)
+				if l := &locked[i]; l.Place == flow.Held && l.Attempt == workflowAttempt.Attempt {
+					found = e.followed.compare(workflowAttempt, l)
 				}
 			}
 			return found, nil
@@ -50,19 +50,19 @@ func (e *Engine) verifyFollowed(ctx context.Context) (broken []store.Violation, 
 func (f *followed) all() (all []store.WorkflowAttempt) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for of, at := range f.known {
+	for workflowAttempt, at := range f.known {
 		if at.Value.(*progress).tracker != nil {
-			all = append(all, of)
+			all = append(all, workflowAttempt)
 		}
 	}
 	return all
 }
 
 // compare says where what is known of a workflow is not what its rows say. The caller has the workflow's lock.
-func (f *followed) compare(of store.WorkflowAttempt, l *store.LockedWorkflow) (found []store.Violation) {
+func (f *followed) compare(workflowAttempt store.WorkflowAttempt, l *store.LockedWorkflow) (found []store.Violation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := f.known[of]
+	at := f.known[workflowAttempt]
 	if at == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (f *followed) compare(of store.WorkflowAttempt, l *store.LockedWorkflow) (f
 			known.Total, row.Total = 0, 0
 		}
 		if known != row {
-			found = append(found, store.Violation{Invariant: 33, Execution: of.ID,
+			found = append(found, store.Violation{Invariant: 33, Execution: workflowAttempt.ID,
 				Say: fmt.Sprintf("the engine believes that task %d of it is at %+v, its rows say %+v", i, known, row)})
 		}
 	}

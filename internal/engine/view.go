@@ -86,11 +86,11 @@ func (v *view) Holders(ctx context.Context, key string, n int) ([]*flow.Executio
 	return v.Access.Holders(ctx, key, n)
 }
 
-func (v *view) Open(ctx context.Context, of store.WorkflowAttempt, task string, unheld bool, n int) ([]flow.ID, error) {
+func (v *view) Open(ctx context.Context, workflowAttempt store.WorkflowAttempt, task string, unheld bool, n int) ([]flow.ID, error) {
 	if err := v.t.flush(ctx); err != nil {
 		return nil, err
 	}
-	return v.Access.Open(ctx, of, task, unheld, n)
+	return v.Access.Open(ctx, workflowAttempt, task, unheld, n)
 }
 
 func (v *view) CancelRequested(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {

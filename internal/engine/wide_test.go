@@ -93,13 +93,13 @@ type countingTx struct {
 	c *counting
 }
 
-func (t *countingTx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
-	for _, k := range of {
+func (t *countingTx) LockWorkflows(ctx context.Context, knownWorkflows []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
+	for _, k := range knownWorkflows {
 		if k.Change < 0 {
 			t.c.counts.Add(1)
 		}
 	}
-	return t.Tx.LockWorkflows(ctx, of)
+	return t.Tx.LockWorkflows(ctx, knownWorkflows)
 }
 
 func ints(n int) json.RawMessage {
@@ -187,13 +187,13 @@ tasks:
 		}
 		h.fail(work[0], "boom")
 		r.within(patience, "what waited for a worker is not cancelled", func() bool {
-			left := 0
+			remaining := 0
 			for _, k := range r.children(id, 1) {
 				if !k.Stage.Terminal() {
-					left++
+					remaining++
 				}
 			}
-			return left == held-1
+			return remaining == held-1
 		})
 		for _, a := range work[1:] {
 			h.complete(a, "1")

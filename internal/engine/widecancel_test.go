@@ -26,8 +26,9 @@ type outcomesReadTx struct {
 	o *outcomesRead
 }
 
-func (t *outcomesReadTx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string, most int64) (map[string][]store.ChildOutcome, error) {
-	all, err := t.Tx.Outcomes(ctx, of, tasks, most)
+func (t *outcomesReadTx) Outcomes(ctx context.Context, workflowAttempt store.WorkflowAttempt, tasks []string,
+	most int64) (map[string][]store.ChildOutcome, error) {
+	all, err := t.Tx.Outcomes(ctx, workflowAttempt, tasks, most)
 	for _, children := range all {
 		t.o.n.Add(int64(len(children)))
 	}

@@ -112,17 +112,17 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 		return loop.IdleAtMost, err
 	}
 	pause := windowsRaced
-	left := e.budget
+	budget := e.budget
 	for _, w := range due {
 		if e.rules.closes.Has(w.WindowKey) {
 			continue
 		}
-		if left.Spent() {
+		if budget.Spent() {
 			pause = 0
 			break
 		}
-		left.Compute(definition.QuickWork)
-		left.Decode(int(w.Bytes))
+		budget.Compute(definition.QuickWork)
+		budget.Decode(int(w.Bytes))
 		closed, err := e.closeOrLeave(ctx, w, false)
 		if err != nil {
 			return loop.IdleAtMost, err

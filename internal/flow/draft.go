@@ -232,11 +232,11 @@ func (d *Draft) Advance(data json.RawMessage, now time.Time) error {
 
 // Finish ends something that the engine runs itself (or, for Cancelled and TimedOut, something that no worker holds), or
 // opens the next attempt if its policy says so. random is in [0, 1).
-func (d *Draft) Finish(as Stage, o Outcome, now time.Time, random float64) error {
+func (d *Draft) Finish(stage Stage, o Outcome, now time.Time, random float64) error {
 	if d.Place == Held && !d.Owner.IsZero() {
 		return fmt.Errorf("%w: %s is held by %s", ErrIllegalMove, d.ID, d.Owner.Text(SessionPrefix))
 	}
-	if err := d.record(EventType(as.String()), now, errorData(o.Error)); err != nil {
+	if err := d.record(EventType(stage.String()), now, errorData(o.Error)); err != nil {
 		return fmt.Errorf("finish: %w", err)
 	}
 	d.settle(o, now, random)
@@ -284,20 +284,20 @@ func (d *Draft) Override(output json.RawMessage, now time.Time) error {
 	return nil
 }
 
-// Cancel ends the execution at once when no worker holds it; otherwise it leaves an order to its owner. as is Cancelled,
+// Cancel ends the execution at once when no worker holds it; otherwise it leaves an order to its owner. stage is Cancelled,
 // TimedOut or, for a workflow, Failed. Cancelling what is already being cancelled changes nothing, except that an order to
 // end one attempt (a workflow's timeout) gives way to one that ends the execution. What has finished gives ErrFinished.
-func (d *Draft) Cancel(as Stage, code, reason string, now time.Time) error {
+func (d *Draft) Cancel(stage Stage, code, reason string, now time.Time) error {
 	if d.Stage.Terminal() {
 		return ErrFinished
 	}
 	if d.Place == Held && (!d.Owner.IsZero() || d.Kind == KindWorkflow) {
-		if d.State.Cancel == nil || !d.EndsForGood() && !endsOneAttempt(as, code) {
-			d.State.Cancel = &CancelOrder{As: as, Code: code, Reason: reason, At: now}
+		if d.State.Cancel == nil || !d.EndsForGood() && !endsOneAttempt(stage, code) {
+			d.State.Cancel = &CancelOrder{As: stage, Code: code, Reason: reason, At: now}
 		}
 		return nil
 	}
-	return d.Finish(as, Outcome{Error: &Error{Code: code, Message: reason}}, now, 0)
+	return d.Finish(stage, Outcome{Error: &Error{Code: code, Message: reason}}, now, 0)
 }
 
 // Inherit gives an attempt that one session holds to another: the next process of the same worker, which goes on with it.

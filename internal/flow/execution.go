@@ -208,7 +208,7 @@ func (s *State) EndsForGood() bool {
 
 // endsOneAttempt reports whether an order is a workflow's own timeout. The order that its tasks get has the same code and ends them
 // for good: as Cancelled.
-func endsOneAttempt(as Stage, code string) bool { return as == TimedOut && code == CodeTimeout }
+func endsOneAttempt(stage Stage, code string) bool { return stage == TimedOut && code == CodeTimeout }
 
 // GapTimeout is how long events may wait for one that comes before them. A gap that stays open longer means that the
 // owner lost its own history: the attempt is over as lost.

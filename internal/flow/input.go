@@ -31,31 +31,35 @@ var (
 )
 
 // Repeats is how many bytes of a piece of n bytes for the offset at are in the input already.
-func (in Input) Repeats(at int64, n int) int { return int(min(max(in.Size-at, 0), int64(n))) }
+func (input Input) Repeats(at int64, n int) int { return int(min(max(input.Size-at, 0), int64(n))) }
 
 // Feed decides what becomes of a piece for the offset at; last says that nothing follows it. given are the bytes that the
 // input has from there on, as many as [Input.Repeats] says: a piece that is sent again changes nothing, and one that
 // begins with what was sent before adds the rest. It returns the bytes that are new and the input with them.
-func (in Input) Feed(at int64, piece []byte, last bool, stored []byte) ([]byte, Input, error) {
-	if at > in.Size {
-		return nil, in, fmt.Errorf("%w: a piece for offset %d, and the input has %d bytes so far: go on from there", ErrInputOffset, at, in.Size)
+func (input Input) Feed(at int64, piece []byte, last bool, stored []byte) ([]byte, Input, error) {
+	if at > input.Size {
+		return nil, input, fmt.Errorf("%w: a piece for offset %d, and the input has %d bytes so far: go on from there", ErrInputOffset, at,
+			input.Size)
 	}
-	n := in.Repeats(at, len(piece))
+	n := input.Repeats(at, len(piece))
 	if !bytes.Equal(piece[:n], stored) {
-		return nil, in, fmt.Errorf("%w: offset %d holds other bytes, and the input has %d so far: another client feeds it, too", ErrInputOffset, at, in.Size)
+		return nil, input, fmt.Errorf("%w: offset %d holds other bytes, and the input has %d so far: another client feeds it, too",
+			ErrInputOffset, at, input.Size)
 	}
 	fresh, end := piece[n:], at+int64(len(piece))
 	switch {
-	case last && end < in.Size:
-		return nil, in, fmt.Errorf("%w: it is to end at offset %d and has %d bytes so far: another client feeds it, too", ErrInputOffset, end, in.Size)
-	case in.Closed && len(fresh) > 0:
-		return nil, in, fmt.Errorf("%w at offset %d", ErrInputClosed, in.Size)
-	case len(fresh) == 0 && (!last || in.Closed):
-		return nil, in, nil
+	case last && end < input.Size:
+		return nil, input, fmt.Errorf("%w: it is to end at offset %d and has %d bytes so far: another client feeds it, too", ErrInputOffset, end,
+			input.Size)
+	case input.Closed && len(fresh) > 0:
+		return nil, input, fmt.Errorf("%w at offset %d", ErrInputClosed, input.Size)
+	case len(fresh) == 0 && (!last || input.Closed):
+		return nil, input, nil
 	case end > InputLimit:
-		return nil, in, fmt.Errorf("%w: it has %d bytes and may have %d: give what is larger as stdin or as a file, when you submit", ErrInputFull, in.Size, int64(InputLimit))
-	case in.Pieces >= inputPieces && len(fresh) > 0:
-		return nil, in, fmt.Errorf("%w: it came in %d pieces, which is the most: send more in each", ErrInputFull, in.Pieces)
+		return nil, input, fmt.Errorf("%w: it has %d bytes and may have %d: give what is larger as stdin or as a file, when you submit",
+			ErrInputFull, input.Size, int64(InputLimit))
+	case input.Pieces >= inputPieces && len(fresh) > 0:
+		return nil, input, fmt.Errorf("%w: it came in %d pieces, which is the most: send more in each", ErrInputFull, input.Pieces)
 	}
-	return fresh, Input{Pieces: in.Pieces + 1, Size: end, Closed: last}, nil
+	return fresh, Input{Pieces: input.Pieces + 1, Size: end, Closed: last}, nil
 }

@@ -54,19 +54,19 @@ func TestFeed(t *testing.T) {
 // However pieces are cut, repeated and sent late, the input is what was sent, once.
 func TestFeedAgain(t *testing.T) {
 	whole := strings.Repeat("0123456789", 5)
-	var in Input
+	var input Input
 	var kept string
 	for _, p := range [][2]int64{{0, 7}, {0, 7}, {3, 12}, {12, 12}, {5, 30}, {0, 50}, {49, 50}} {
 		piece := []byte(whole[p[0]:p[1]])
-		given := []byte(kept[p[0]:][:in.Repeats(p[0], len(piece))])
-		fresh, next, err := in.Feed(p[0], piece, p[1] == int64(len(whole)), given)
+		given := []byte(kept[p[0]:][:input.Repeats(p[0], len(piece))])
+		fresh, next, err := input.Feed(p[0], piece, p[1] == int64(len(whole)), given)
 		if err != nil {
 			t.Fatalf("%v: %v", p, err)
 		}
 		kept += string(fresh)
-		in = next
+		input = next
 	}
-	if kept != whole || !in.Closed || in.Size != int64(len(whole)) {
-		t.Errorf("kept %q, %+v", kept, in)
+	if kept != whole || !input.Closed || input.Size != int64(len(whole)) {
+		t.Errorf("kept %q, %+v", kept, input)
 	}
 }

@@ -56,8 +56,8 @@ type Question struct {
 
 // Same reports whether two questions ask people the same thing, and take the same answers. Who is asked, and until when, may
 // differ.
-func (q *Question) Same(as *Question) bool {
-	return q.Title == as.Title && q.Text == as.Text && q.Accept == as.Accept && string(q.Form) == string(as.Form)
+func (q *Question) Same(other *Question) bool {
+	return q.Title == other.Title && q.Text == other.Text && q.Accept == other.Accept && string(q.Form) == string(other.Form)
 }
 
 // Answer is what became of a question.
@@ -170,19 +170,20 @@ func (q *Question) May(p Person) error {
 }
 
 // Ask puts a question under a key that known has, if there is one: what is open or was not answered goes on with the new
-// execution. known is nil for a key that is new. The inquiry returned is open, or has an answer, which is that of the new
+// execution. existing is nil for a key that is new. The inquiry returned is open, or has an answer, which is that of the new
 // execution as well. An error says why the question cannot be asked under the key.
-func Ask(known *Inquiry, id, execution ID, key InquiryKey, q Question, now time.Time) (*Inquiry, error) {
+func Ask(existing *Inquiry, id, execution ID, key InquiryKey, q Question, now time.Time) (*Inquiry, error) {
 	i := &Inquiry{ID: id, InquiryKey: key}
-	if known != nil {
-		if !known.Same(&q) {
-			return nil, fmt.Errorf("purpose %q has another question already (%s): give each question of a workflow a purpose of its own", key.Purpose, known.ID.Text(InquiryPrefix))
+	if existing != nil {
+		if !existing.Same(&q) {
+			return nil, fmt.Errorf("purpose %q has another question already (%s): give each question of a workflow a purpose of its own",
+				key.Purpose, existing.ID.Text(InquiryPrefix))
 		}
-		if known.State == InquiryOpen && known.Execution != execution {
+		if existing.State == InquiryOpen && existing.Execution != execution {
 			return nil, fmt.Errorf("purpose %q is being asked already by %s (%s): give each question of a workflow a purpose of its own",
-				key.Purpose, known.Execution, known.ID.Text(InquiryPrefix))
+				key.Purpose, existing.Execution, existing.ID.Text(InquiryPrefix))
 		}
-		again := *known
+		again := *existing
 		i = &again
 	}
 	i.Execution = execution
@@ -249,4 +250,4 @@ func (i *Inquiry) Wake(now time.Time) time.Time {
 // Withdraw ends an inquiry whose execution does not wait any more.
 func (i *Inquiry) Withdraw(now time.Time) { i.close(InquiryWithdrawn, now) }
 
-func (i *Inquiry) close(as InquiryState, at time.Time) { i.State, i.ClosedAt = as, at }
+func (i *Inquiry) close(state InquiryState, at time.Time) { i.State, i.ClosedAt = state, at }

@@ -50,8 +50,8 @@ type Receipt struct {
 func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
 	r.Events = explained(r.Events)
-	known, taken, reason := repeats(r, d.NextSeq, past)
-	rc.Duplicates = known
+	knownEvents, taken, reason := repeats(r, d.NextSeq, past)
+	rc.Duplicates = knownEvents
 	if reason != "" {
 		rc.Verdict, rc.Reason = Refused, reason
 		return rc
@@ -59,7 +59,7 @@ func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event
 	if taken {
 		return rc.fence(d, r)
 	}
-	if known == len(r.Events) && r.Attempt <= d.Attempt {
+	if knownEvents == len(r.Events) && r.Attempt <= d.Attempt {
 		rc.Verdict = Duplicate
 		return rc
 	}
@@ -67,7 +67,7 @@ func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event
 		return rc.fence(d, r)
 	}
 	rc.Verdict = Duplicate
-	d.Events = slices.Grow(d.Events, len(r.Events)-known)
+	d.Events = slices.Grow(d.Events, len(r.Events)-knownEvents)
 	for _, e := range r.Events {
 		if e.Seq < d.NextSeq {
 			continue
@@ -112,10 +112,12 @@ const progressLimit = 1_000_000
 // repeats counts the events of r that are known already, and says what is wrong when one comes with other content.
 // taken means that the engine has written an event of its own under one of these numbers, because it took the attempt
 // back before this report came: the report is fenced then, and not refused.
-func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool, reason string) {
+func repeats(r Report, next int64, past map[int64]Event) (knownEvents int, taken bool, reason string) {
 	for i, e := range r.Events {
 		if e.Attempt != r.Attempt || (i > 0 && e.Seq <= r.Events[i-1].Seq) {
-			return known, false, fmt.Sprintf("event %d is of attempt %d and at place %d of a report of attempt %d: a report lists one attempt's events in order", e.Seq, e.Attempt, i, r.Attempt)
+			return knownEvents, false, fmt.Sprintf(
+				"event %d is of attempt %d and at place %d of a report of attempt %d: a report lists one attempt's events in order",
+				e.Seq, e.Attempt, i, r.Attempt)
 		}
 		if e.Seq >= next {
 			continue
@@ -123,18 +125,18 @@ func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool,
 		old, ok := past[e.Seq]
 		// What follows a loss is the engine's as well, even if it says the same.
 		if ok && (old.Attempt != e.Attempt || !slices.Contains(ownersEvents, old.Type) || past[e.Seq-1].Type == EvLost) {
-			return known, true, ""
+			return knownEvents, true, ""
 		}
 		asKept := e
 		if at := orderIn(old.Data); ok && !at.IsZero() {
 			asKept.Data = withOrder(e.Data, at)
 		}
 		if !ok || !same(old, e) && !same(old, asKept) {
-			return known, false, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, old.Type, e.Type)
+			return knownEvents, false, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, old.Type, e.Type)
 		}
-		known++
+		knownEvents++
 	}
-	return known, false, ""
+	return knownEvents, false, ""
 }
 
 func same(a, b Event) bool {
@@ -226,17 +228,17 @@ func (rc *Receipt) closeGap(d *Draft, inbox []Event, now time.Time, random float
 	}
 	below := d.NextSeq
 	d.InboxAdd = slices.DeleteFunc(d.InboxAdd, func(e Event) bool { return e.Seq < below })
-	left := int32(0)
+	remaining := int32(0)
 	for _, e := range inbox {
 		if e.Seq >= below {
-			left++
+			remaining++
 		}
 	}
 	if d.Before.Inbox > 0 {
 		d.InboxBelow = below
 	}
-	d.Inbox = left
-	if left == 0 {
+	d.Inbox = remaining
+	if remaining == 0 {
 		d.GapSince = time.Time{}
 	}
 }

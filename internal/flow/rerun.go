@@ -75,9 +75,9 @@ func (r *Request) RerunFirst() ID {
 
 // MakeRerun makes this the request of a whole rerun of an execution. first is the first execution of its chain, which
 // is the execution itself unless that is a rerun.
-func (r *Request) MakeRerun(of, first ID) {
-	r.RerunOf, r.Rerun = of, nil
-	if first != of {
+func (r *Request) MakeRerun(original, first ID) {
+	r.RerunOf, r.Rerun = original, nil
+	if first != original {
 		r.Rerun = &Rerun{First: first}
 	}
 }

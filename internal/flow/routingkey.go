@@ -125,9 +125,9 @@ func Reroute(routingKey, queue string, labels map[string]string) string {
 	case len(labels) == 0 && !Narrow(routingKey):
 		return queue
 	}
-	of, needs := SplitRoutingKey(routingKey)
+	base, needs := SplitRoutingKey(routingKey)
 	if queue != "" {
-		of = queue
+		base = queue
 	}
 	needs = slices.DeleteFunc(needs, func(need string) bool {
 		key, _, ok := strings.Cut(need, labelMark)
@@ -137,7 +137,7 @@ func Reroute(routingKey, queue string, labels map[string]string) string {
 	for key, value := range labels {
 		needs = append(needs, key+labelMark+value)
 	}
-	return RoutingKey(of, needs...)
+	return RoutingKey(base, needs...)
 }
 
 // Needs is what a routing key asks of a worker, for people.

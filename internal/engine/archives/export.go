@@ -148,12 +148,12 @@ func (x *exporter) tree(ctx context.Context, top *flow.Execution) error {
 }
 
 // definition is the hash of the document that an execution ran on; "" where that is not known. The document goes into the archive once.
-func (x *exporter) definition(ctx context.Context, of *flow.Execution) (string, error) {
-	key := catalog.VersionKey(of.Action, of.Version)
+func (x *exporter) definition(ctx context.Context, execution *flow.Execution) (string, error) {
+	key := catalog.VersionKey(execution.Action, execution.Version)
 	if hash, known := x.definitions[key]; known {
 		return hash, nil
 	}
-	row, err := x.a.Store.Definition(ctx, of.Action, of.Version)
+	row, err := x.a.Store.Definition(ctx, execution.Action, execution.Version)
 	if errors.Is(err, store.ErrNotFound) {
 		x.definitions[key] = ""
 		return "", nil
@@ -163,12 +163,12 @@ func (x *exporter) definition(ctx context.Context, of *flow.Execution) (string, 
 	}
 	hash := hex.EncodeToString(row.Hash[:])
 	x.definitions[key] = hash
-	return hash, x.w.Definition(archive.DefinitionName(of.Action, of.Version, hash), row.Document)
+	return hash, x.w.Definition(archive.DefinitionName(execution.Action, execution.Version, hash), row.Document)
 }
 
 // contents exports the logs of an execution, and the blobs that it names.
-func (x *exporter) contents(ctx context.Context, of *flow.Execution) error {
-	for q := (store.LogQuery{Execution: of.ID, Limit: exportLogs}); ; {
+func (x *exporter) contents(ctx context.Context, execution *flow.Execution) error {
+	for q := (store.LogQuery{Execution: execution.ID, Limit: exportLogs}); ; {
 		chunks, err := x.a.Store.ReadLogs(ctx, q)
 		if err != nil || len(chunks) == 0 {
 			if err != nil {
@@ -190,8 +190,8 @@ func (x *exporter) contents(ctx context.Context, of *flow.Execution) error {
 		}
 	}
 	var done []string
-	for _, r := range blob.References(of.Outcome.Output) {
-		if !strings.HasPrefix(r.Name, "files/"+of.ID.String()+"/") || blob.CheckName(r.Name) != nil || slices.Contains(done, r.Name) {
+	for _, r := range blob.References(execution.Outcome.Output) {
+		if !strings.HasPrefix(r.Name, "files/"+execution.ID.String()+"/") || blob.CheckName(r.Name) != nil || slices.Contains(done, r.Name) {
 			continue // another's, which is exported with that one
 		}
 		done = append(done, r.Name)
@@ -199,7 +199,7 @@ func (x *exporter) contents(ctx context.Context, of *flow.Execution) error {
 			return err
 		}
 	}
-	for _, sum := range uploads.SumsIn(of.Input, of.With) {
+	for _, sum := range uploads.SumsIn(execution.Input, execution.With) {
 		if x.uploads[sum] {
 			continue
 		}
@@ -248,14 +248,14 @@ func (x *exporter) size(ctx context.Context, name string) (int64, error) {
 }
 
 // walk writes a tree that has ended, each workflow before its tasks, and counts its executions.
-func (x *exporter) walk(ctx context.Context, of *flow.Execution) (n int, err error) {
-	if err := x.execution(ctx, of); err != nil || of.Kind != flow.KindWorkflow {
+func (x *exporter) walk(ctx context.Context, execution *flow.Execution) (n int, err error) {
+	if err := x.execution(ctx, execution); err != nil || execution.Kind != flow.KindWorkflow {
 		return 1, err
 	}
 	n = 1
-	for attempt := 1; attempt <= of.Attempt; attempt++ {
+	for attempt := 1; attempt <= execution.Attempt; attempt++ {
 		for task, index := "", -1; ; {
-			page, err := x.a.Store.Recorded(ctx, store.WorkflowAttempt{ID: of.ID, Attempt: attempt}, task, index, exportPage)
+			page, err := x.a.Store.Recorded(ctx, store.WorkflowAttempt{ID: execution.ID, Attempt: attempt}, task, index, exportPage)
 			if err != nil {
 				return n, err
 			}
@@ -275,46 +275,46 @@ func (x *exporter) walk(ctx context.Context, of *flow.Execution) (n int, err err
 	return n, nil
 }
 
-func (x *exporter) execution(ctx context.Context, of *flow.Execution) error {
+func (x *exporter) execution(ctx context.Context, execution *flow.Execution) error {
 	hash := ""
-	if of.Version > 0 {
+	if execution.Version > 0 {
 		var err error
-		if hash, err = x.definition(ctx, of); err != nil {
+		if hash, err = x.definition(ctx, execution); err != nil {
 			return err
 		}
 	}
-	if err := x.w.Row(&archive.Row{Execution: archive.ExecutionOf(of, hash)}); err != nil {
+	if err := x.w.Row(&archive.Row{Execution: archive.ExecutionOf(execution, hash)}); err != nil {
 		return err
 	}
-	for after := int64(0); after < of.NextSeq-1; {
-		events, err := x.a.Store.Events(ctx, of.ID, after, exportPage)
+	for after := int64(0); after < execution.NextSeq-1; {
+		events, err := x.a.Store.Events(ctx, execution.ID, after, exportPage)
 		if err != nil {
 			return err
 		}
 		if len(events) == 0 {
-			return fmt.Errorf("%s has %d events, and only %d are there", of.ID, of.NextSeq-1, after)
+			return fmt.Errorf("%s has %d events, and only %d are there", execution.ID, execution.NextSeq-1, after)
 		}
 		after = events[len(events)-1].Seq
 		if err := x.w.Row(&archive.Row{Events: archive.EventsOf(events)}); err != nil {
 			return err
 		}
 	}
-	if of.Kind == flow.KindWorkflow {
-		if err := x.marks(ctx, of); err != nil {
+	if execution.Kind == flow.KindWorkflow {
+		if err := x.marks(ctx, execution); err != nil {
 			return err
 		}
 	}
-	if of.Kind.RunsCode() {
-		if err := x.checkInput(ctx, of.ID); err != nil {
+	if execution.Kind.RunsCode() {
+		if err := x.checkInput(ctx, execution.ID); err != nil {
 			return err
 		}
 	}
-	return x.contents(ctx, of)
+	return x.contents(ctx, execution)
 }
 
-func (x *exporter) marks(ctx context.Context, of *flow.Execution) error {
-	for attempt := 1; attempt <= of.Attempt; attempt++ {
-		marks, err := x.a.Store.Marks(ctx, store.WorkflowAttempt{ID: of.ID, Attempt: attempt})
+func (x *exporter) marks(ctx context.Context, execution *flow.Execution) error {
+	for attempt := 1; attempt <= execution.Attempt; attempt++ {
+		marks, err := x.a.Store.Marks(ctx, store.WorkflowAttempt{ID: execution.ID, Attempt: attempt})
 		if err != nil {
 			return err
 		}
@@ -333,11 +333,11 @@ func (x *exporter) marks(ctx context.Context, of *flow.Execution) error {
 const inputPiece = 256 << 10
 
 func (x *exporter) checkInput(ctx context.Context, id flow.ID) error {
-	in, err := x.a.Store.FedInput(ctx, id)
-	if err != nil || in.Pieces == 0 {
+	input, err := x.a.Store.FedInput(ctx, id)
+	if err != nil || input.Pieces == 0 {
 		return err
 	}
-	for at, last := int64(0), false; at < in.Size || in.Closed && !last; {
+	for at, last := int64(0), false; at < input.Size || input.Closed && !last; {
 		var data []byte
 		if data, last, err = x.a.Store.ReadInput(ctx, id, at, inputPiece); err != nil {
 			return err

@@ -157,7 +157,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 }
 
 // childHistories reads the executions of a workflow's attempt, and reports whether there was room for all.
-func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt, w *replay.Workflow) (bool, error) {
+func (h *Histories) childHistories(ctx context.Context, workflowAttempt store.WorkflowAttempt, w *replay.Workflow) (bool, error) {
 	have, bytes := map[orchestration.Item]bool{}, 0
 	keep := func(x *flow.Execution) bool {
 		have[orchestration.Item{Task: x.Task, Index: x.Index}] = true
@@ -169,7 +169,7 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 		return bytes <= replayedBytes && len(w.Children) <= replayedChildren
 	}
 	for task, index := "", -1; ; {
-		page, err := h.store.Recorded(ctx, of, task, index, childrenPage)
+		page, err := h.store.Recorded(ctx, workflowAttempt, task, index, childrenPage)
 		if err != nil {
 			return false, err
 		}
@@ -184,7 +184,7 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 		}
 	}
 	for task, index := "", -1; ; { // what has not ended
-		page, err := h.store.Children(ctx, of, task, index, childrenPage)
+		page, err := h.store.Children(ctx, workflowAttempt, task, index, childrenPage)
 		if err != nil || len(page) == 0 {
 			return true, err
 		}

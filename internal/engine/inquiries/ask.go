@@ -64,13 +64,13 @@ func (q *Inquiries) ask(ctx context.Context, t txn.Tx, d *flow.Draft) error {
 		return err
 	}
 	p := txn.Part[part](t)
-	known := p.known[key]
-	if known != nil && known.State == flow.InquiryOpen {
-		if before := t.Draft(known.Execution); before != nil && before.Place != flow.Held {
-			known.Withdraw(t.Now()) // what asked before has ended in this transaction, which withdraws its question only when it is written
+	existing := p.known[key]
+	if existing != nil && existing.State == flow.InquiryOpen {
+		if before := t.Draft(existing.Execution); before != nil && before.Place != flow.Held {
+			existing.Withdraw(t.Now()) // what asked before has ended in this transaction, which withdraws its question only when it is written
 		}
 	}
-	i, err := flow.Ask(known, q.NewID(), d.ID, key, question, t.Now())
+	i, err := flow.Ask(existing, q.NewID(), d.ID, key, question, t.Now())
 	if err != nil {
 		return txn.FailInvalid(t, d, err)
 	}
@@ -90,11 +90,11 @@ func (q *Inquiries) check(_ context.Context, payload json.RawMessage, root strin
 
 // answered ends an execution with the answer to its question.
 func (q *Inquiries) answered(t txn.Tx, d *flow.Draft, i *flow.Inquiry) error {
-	as, outcome, err := i.Answer.Outcome()
+	stage, outcome, err := i.Answer.Outcome()
 	if err != nil {
 		return err
 	}
-	return d.Finish(as, outcome, t.Now(), q.Random())
+	return d.Finish(stage, outcome, t.Now(), q.Random())
 }
 
 // remind reminds of a question, or ends the execution when it was not answered in time.

@@ -88,8 +88,8 @@ func (p *parents) of(ctx context.Context, r store.Reader, ids []flow.ID) (map[fl
 		return found, nil
 	}
 	for len(missing) > 0 {
-		some := missing[:min(len(missing), 500)]
-		read, err := store.List(ctx, r, store.Filter{IDs: some, Limit: len(some)})
+		chunk := missing[:min(len(missing), 500)]
+		read, err := store.List(ctx, r, store.Filter{IDs: chunk, Limit: len(chunk)})
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (p *parents) of(ctx context.Context, r store.Reader, ids []flow.ID) (map[fl
 			found[x.ID] = x.Parent
 		}
 		if len(read) == 0 { // removed meanwhile
-			missing = missing[len(some):]
+			missing = missing[len(chunk):]
 		}
 		missing = slices.DeleteFunc(missing, func(id flow.ID) bool { _, ok := found[id]; return ok }) // a page may be full before its end
 	}

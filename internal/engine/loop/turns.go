@@ -122,26 +122,26 @@ type Cursor[P any] struct {
 
 // Look calls take with the place behind which it is to look. take returns the place of the last row that it has dealt with, and whether
 // there was any row at all. waiting: something waits for its turn.
-func (c *Cursor[P]) Look(waiting bool, take func(after P) (last P, some bool, err error)) error {
+func (c *Cursor[P]) Look(waiting bool, take func(after P) (last P, found bool, err error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var start P
 	if !waiting {
 		c.tail, c.sweep = start, start
 	}
-	last, some, err := take(c.tail)
+	last, found, err := take(c.tail)
 	if err != nil {
 		return err
 	}
-	if some {
+	if found {
 		c.tail = last
 		return nil
 	}
 	if !waiting {
 		return nil
 	}
-	c.sweep, some, err = take(c.sweep)
-	if !some {
+	c.sweep, found, err = take(c.sweep)
+	if !found {
 		c.sweep = start
 	}
 	return err

@@ -184,16 +184,16 @@ func (u *Uploads) Check(ctx context.Context, r *flow.Request) error {
 }
 
 // Missing says which uploads code names that are not there; nil when all are.
-func Missing(of *flow.Request, there map[blob.Sum]flow.ID) error {
-	if !of.Kind.RunsCode() {
+func Missing(request *flow.Request, there map[blob.Sum]flow.ID) error {
+	if !request.Kind.RunsCode() {
 		return nil
 	}
 	at := "input."
-	if len(of.With) > 0 { // it comes from the action's definition
+	if len(request.With) > 0 { // it comes from the action's definition
 		at = "with."
 	}
 	v := &fault.Invalid{}
-	for _, r := range blob.References(of.Payload()) {
+	for _, r := range blob.References(request.Payload()) {
 		sum, named := blob.ParseSum(r.Name)
 		if _, ok := there[sum]; named && !ok {
 			v.Problems = append(v.Problems, problem.Problem{Path: at + r.Path, Value: r.Name, Message: "there is no such upload: it was never sent, or its time is over",

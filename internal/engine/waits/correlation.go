@@ -38,7 +38,7 @@ type correlationProgress struct {
 // reports whether there may be more to do. What is refused, or cannot be read, is put aside.
 func (k *Waits) correlate(ctx context.Context) (more bool, err error) {
 	waiting := k.turns.Len() > 0
-	err = k.unscanned.Look(waiting, func(after flow.ID) (last flow.ID, some bool, err error) {
+	err = k.unscanned.Look(waiting, func(after flow.ID) (last flow.ID, found bool, err error) {
 		last, rest, err := k.scanBatch(ctx, after)
 		more = more || rest || waiting && last != after
 		return last, last != after, err
@@ -46,7 +46,7 @@ func (k *Waits) correlate(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = k.uncorrelated.Look(waiting, func(after int64) (last int64, some bool, err error) {
+	err = k.uncorrelated.Look(waiting, func(after int64) (last int64, found bool, err error) {
 		last, correlated, err := k.correlateBatch(ctx, after)
 		more = more || correlated > 0 || waiting && last != after
 		return last, last != after, err
@@ -67,15 +67,15 @@ func (k *Waits) correlateBatch(ctx context.Context, after int64) (last int64, co
 	}
 	var done []int64
 	last = after
-	left := k.Budget
-	for i := 0; i < len(uncorrelated) && !left.Spent(); i++ {
+	budget := k.Budget
+	for i := 0; i < len(uncorrelated) && !budget.Spent(); i++ {
 		s, own := &uncorrelated[i], k.Budget
 		key := correlation{store.AsideCorrelation, s.ID}
 		if last = s.Number; k.turns.Has(key) {
 			continue
 		}
 		_, correlated, err := k.correlateOrSetAside(ctx, s, flow.ID{}, &own, false)
-		left.Compute(k.Budget.Work - own.Work)
+		budget.Compute(k.Budget.Work - own.Work)
 		switch {
 		case err != nil:
 			return last, 0, err
@@ -99,11 +99,11 @@ const (
 
 // correlateOrSetAside calls correlateSignal, and puts aside a signal that is refused, or cannot be read. The error is one of the store
 // alone.
-func (k *Waits) correlateOrSetAside(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget,
+func (k *Waits) correlateOrSetAside(ctx context.Context, s *flow.Signal, after flow.ID, budget *txn.Budget,
 	turn bool) (last flow.ID, correlated correlated, err error) {
 	rest := false
 	if err = fault.Damaged(s.Damage); s.Damage == "" {
-		last, rest, err = k.correlateSignal(ctx, s, after, left, turn)
+		last, rest, err = k.correlateSignal(ctx, s, after, budget, turn)
 	}
 	switch {
 	case err != nil && fault.Lasting(err):
@@ -149,7 +149,7 @@ func (k *Waits) correlateTurn(ctx context.Context) (bool, error) {
 }
 
 func (k *Waits) takeTurn(ctx context.Context, key correlation, sofar correlationProgress) (next correlationProgress, rest bool, err error) {
-	left := k.Budget
+	budget := k.Budget
 	if key.kind == store.AsideScan {
 		w, err := k.Store.Wait(ctx, key.id)
 		if err != nil || w.Scanned || w.Signal != 0 {
@@ -160,7 +160,7 @@ func (k *Waits) takeTurn(ctx context.Context, key correlation, sofar correlation
 		if !sofar.signal.At.IsZero() {
 			l.last = sofar.signal
 		}
-		if err := k.find(ctx, l, &left); err != nil {
+		if err := k.find(ctx, l, &budget); err != nil {
 			return next, false, err
 		}
 		_, err = k.applyScans(ctx, []*scan{l})
@@ -170,7 +170,7 @@ func (k *Waits) takeTurn(ctx context.Context, key correlation, sofar correlation
 	if err != nil {
 		return next, false, err
 	}
-	last, correlated, err := k.correlateOrSetAside(ctx, &s, sofar.wait, &left, true)
+	last, correlated, err := k.correlateOrSetAside(ctx, &s, sofar.wait, &budget, true)
 	if err == nil && correlated == correlatedAll {
 		err = k.noteCorrelated(ctx, []int64{s.Number})
 	}
@@ -181,7 +181,7 @@ func (k *Waits) takeTurn(ctx context.Context, key correlation, sofar correlation
 // another one. Where one of them was put aside the error says why, so that the signal is put aside as well: a wait that was scanned before
 // is found by its signals alone. rest says that there are waits to ask yet: costly ones without a turn, or those behind last where the
 // budget is spent.
-func (k *Waits) correlateSignal(ctx context.Context, s *flow.Signal, after flow.ID, left *txn.Budget,
+func (k *Waits) correlateSignal(ctx context.Context, s *flow.Signal, after flow.ID, budget *txn.Budget,
 	turn bool) (last flow.ID, rest bool, err error) {
 	defer fault.Recovered(&err)
 	var aside error
@@ -193,10 +193,10 @@ func (k *Waits) correlateSignal(ctx context.Context, s *flow.Signal, after flow.
 		}
 		var fitting []*scan
 		n := 0
-		for ; n < len(open) && (n == 0 || !left.Spent()); n++ {
+		for ; n < len(open) && (n == 0 || !budget.Spent()); n++ {
 			w := &open[n]
 			last = w.Execution
-			fits, asked := k.fits(w, s, left, turn)
+			fits, asked := k.fits(w, s, budget, turn)
 			rest = rest || !asked
 			if !fits {
 				continue
@@ -204,7 +204,7 @@ func (k *Waits) correlateSignal(ctx context.Context, s *flow.Signal, after flow.
 			l := newScan(*w)
 			l.offered = s
 			if l.turn = turn; !turn {
-				err = k.find(ctx, l, left)
+				err = k.find(ctx, l, budget)
 			}
 			if err != nil {
 				return last, true, err

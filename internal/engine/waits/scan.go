@@ -31,13 +31,13 @@ func newScan(w flow.Wait) *scan {
 }
 
 // find lets a wait look at signals within the budget. What it cannot take at all is noted in the scan; the error is one of the store alone.
-func (k *Waits) find(ctx context.Context, l *scan, left *txn.Budget) error {
+func (k *Waits) find(ctx context.Context, l *scan, budget *txn.Budget) error {
 	err := k.Crashes.Refuses(CrashKind, l.wait.Execution.String())
 	switch {
 	case l.wait.Damage != "":
 		err = fault.Damaged(l.wait.Damage)
 	case err == nil:
-		err = k.findFitting(ctx, l, left)
+		err = k.findFitting(ctx, l, budget)
 	}
 	if err != nil && fault.Lasting(err) {
 		l.refused = err
@@ -89,7 +89,7 @@ func (k *Waits) applyScans(ctx context.Context, all []*scan) (aside, err error) 
 }
 
 // findFitting reads signals on until some fit, there are no more, or the budget is spent.
-func (k *Waits) findFitting(ctx context.Context, l *scan, left *txn.Budget) (err error) {
+func (k *Waits) findFitting(ctx context.Context, l *scan, budget *txn.Budget) (err error) {
 	defer fault.Recovered(&err)
 	for l.fitting, l.unfinished = nil, false; ; {
 		page, err := k.Store.SignalsAbout(ctx, l.wait.Trigger, l.wait.Subject, l.last, signalsPerScan)
@@ -98,7 +98,7 @@ func (k *Waits) findFitting(ctx context.Context, l *scan, left *txn.Budget) (err
 		}
 		l.more = len(page) > 0
 		for i := range page {
-			fits, asked := k.fits(&l.wait, &page[i], left, l.turn)
+			fits, asked := k.fits(&l.wait, &page[i], budget, l.turn)
 			if !asked {
 				l.unfinished = len(l.fitting) == 0
 				return nil
@@ -110,7 +110,7 @@ func (k *Waits) findFitting(ctx context.Context, l *scan, left *txn.Budget) (err
 			switch {
 			case len(l.fitting) == fittingAtMost:
 				return nil
-			case left.Spent():
+			case budget.Spent():
 				l.unfinished = len(l.fitting) == 0
 				return nil
 			}
@@ -134,13 +134,13 @@ func (k *Waits) assignSignals(ctx context.Context, all []*scan) error {
 		if err != nil {
 			return nil, err
 		}
-		as := make(map[flow.ID]flow.Wait, len(stored))
+		storedByID := make(map[flow.ID]flow.Wait, len(stored))
 		for _, w := range stored {
-			as[w.Execution] = w
+			storedByID[w.Execution] = w
 		}
 		for _, l := range all {
 			d := t.Draft(l.wait.Execution)
-			w, there := as[l.wait.Execution]
+			w, there := storedByID[l.wait.Execution]
 			if changed, ok := txn.Part[part](t).put[l.wait.Execution]; ok {
 				w = changed
 			}
@@ -163,10 +163,10 @@ func (k *Waits) assignSignals(ctx context.Context, all []*scan) error {
 	if err != nil {
 		return err
 	}
-	left := k.Budget
+	budget := k.Budget
 	again := on[:0]
 	for _, l := range on {
-		if err := k.findFitting(ctx, l, &left); err != nil {
+		if err := k.findFitting(ctx, l, &budget); err != nil {
 			return err
 		}
 		if l.unfinished {
@@ -186,19 +186,19 @@ func take(ctx context.Context, t txn.Tx, d *flow.Draft, w flow.Wait, l *scan) (b
 	if len(l.fitting) == 0 {
 		return false, nil
 	}
-	of := store.WorkflowAttempt{ID: w.Workflow, Attempt: w.Attempt}
+	workflowAttempt := store.WorkflowAttempt{ID: w.Workflow, Attempt: w.Attempt}
 	numbers := make([]int64, len(l.fitting))
 	for i := range l.fitting {
 		numbers[i] = l.fitting[i].Number
 	}
 	p := txn.Part[part](t)
-	taken, err := t.Store().Taken(ctx, of, numbers)
+	taken, err := t.Store().Taken(ctx, workflowAttempt, numbers)
 	if err != nil {
 		return false, err
 	}
 	for i := range l.fitting {
 		s := &l.fitting[i]
-		key := takenSignal{of, s.Number}
+		key := takenSignal{workflowAttempt, s.Number}
 		if p.taken[key] || slices.Contains(taken, s.Number) {
 			continue
 		}
@@ -227,11 +227,11 @@ func (k *Waits) scanBatch(ctx context.Context, after flow.ID) (last flow.ID, res
 	if err != nil {
 		return after, false, err
 	}
-	var some []*scan
+	var scans []*scan
 	last, rest = after, len(unscanned) == correlationsAtOnce
-	left := k.Budget
+	budget := k.Budget
 	for i := range unscanned {
-		if left.Spent() {
+		if budget.Spent() {
 			rest = true
 			break
 		}
@@ -243,16 +243,16 @@ func (k *Waits) scanBatch(ctx context.Context, after flow.ID) (last flow.ID, res
 		if err := k.find(ctx, l, &own); err != nil {
 			return last, rest, err
 		}
-		left.Compute(k.Budget.Work - own.Work)
-		some = append(some, l)
+		budget.Compute(k.Budget.Work - own.Work)
+		scans = append(scans, l)
 	}
-	_, err = k.applyScans(ctx, some)
+	_, err = k.applyScans(ctx, scans)
 	return last, rest, err
 }
 
 // fits reports whether a signal is what a wait waits for, or the wait cannot be read. asked is false where the wait's condition takes
 // longer than a first scan may.
-func (k *Waits) fits(w *flow.Wait, s *flow.Signal, left *txn.Budget, turn bool) (fits, asked bool) {
+func (k *Waits) fits(w *flow.Wait, s *flow.Signal, budget *txn.Budget, turn bool) (fits, asked bool) {
 	if w.Damage != "" {
 		return true, true
 	}
@@ -270,8 +270,8 @@ func (k *Waits) fits(w *flow.Wait, s *flow.Signal, left *txn.Budget, turn bool) 
 	defer done()
 	fits, err = k.Awaited.Fits(w, s, work)
 	if w.If != "" {
-		left.Compute(work.Done + fixedWork)
-		left.Decode(len(s.Data) + len(w.Vars))
+		budget.Compute(work.Done + fixedWork)
+		budget.Decode(len(s.Data) + len(w.Vars))
 	}
 	if !turn && work.Exceeded() {
 		k.costly.Add(w.Execution.String())

@@ -89,8 +89,8 @@ type part struct {
 
 // takenSignal is a signal that a wait of an attempt of a workflow has taken.
 type takenSignal struct {
-	of     store.WorkflowAttempt
-	signal int64
+	workflowAttempt store.WorkflowAttempt
+	signal          int64
 }
 
 func (p *part) write(w flow.Wait) {

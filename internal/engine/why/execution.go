@@ -176,25 +176,26 @@ func (w *answer) deadlines(x *flow.Execution) {
 		w.Deadlines = append(w.Deadlines, api.Deadline{Of: "total_timeout", At: t})
 	}
 	if x.Inbox > 0 {
-		by := x.GapSince.Add(flow.GapTimeout)
-		w.Facts = append(w.Facts, fmt.Sprintf("%d events wait for event %d; the attempt is lost if it does not come by %s", x.Inbox, x.NextSeq, Clock(by)))
-		w.Deadlines = append(w.Deadlines, api.Deadline{Of: "gap", At: by})
+		deadline := x.GapSince.Add(flow.GapTimeout)
+		w.Facts = append(w.Facts, fmt.Sprintf("%d events wait for event %d; the attempt is lost if it does not come by %s", x.Inbox, x.NextSeq,
+			Clock(deadline)))
+		w.Deadlines = append(w.Deadlines, api.Deadline{Of: "gap", At: deadline})
 	}
 	slices.SortFunc(w.Deadlines, func(a, b api.Deadline) int { return a.At.Compare(b.At) })
 }
 
 func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *answer) error {
 	w.Until = x.WakeAt
-	left := span(time.Now(), x.WakeAt)
+	remaining := span(time.Now(), x.WakeAt)
 	switch w.Waiting {
 	case "rate":
-		w.rated(x, left)
+		w.rated(x, remaining)
 		return nil
 	case "time":
-		w.Summary = fmt.Sprintf("waits for its time: starts at %s (in %s)", Clock(x.WakeAt), left)
+		w.Summary = fmt.Sprintf("waits for its time: starts at %s (in %s)", Clock(x.WakeAt), remaining)
 		return nil
 	}
-	w.Summary = fmt.Sprintf("attempt %d of %d starts in %s", x.Attempt, max(x.Retry.MaxAttempts+x.HandedBack, x.Attempt), left)
+	w.Summary = fmt.Sprintf("attempt %d of %d starts in %s", x.Attempt, max(x.Retry.MaxAttempts+x.HandedBack, x.Attempt), remaining)
 	last, err := e.lastFailure(ctx, x)
 	if err != nil {
 		return err
@@ -206,8 +207,8 @@ func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *answer) e
 }
 
 // rated says that an execution waits for the slot that its rate has given it.
-func (w *answer) rated(x *flow.Execution, left string) {
-	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, Clock(x.WakeAt), left)
+func (w *answer) rated(x *flow.Execution, remaining string) {
+	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, Clock(x.WakeAt), remaining)
 	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", x.Rate.Text()))
 }
 

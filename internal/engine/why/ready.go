@@ -58,8 +58,8 @@ func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *answer) err
 }
 
 // pauseOf is the pause of a subject; nil: it is not paused.
-func pauseOf(paused []store.Pause, of store.PauseKind, name string) *store.Pause {
-	if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == of && p.Name == name }); i >= 0 {
+func pauseOf(paused []store.Pause, kind store.PauseKind, name string) *store.Pause {
+	if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == kind && p.Name == name }); i >= 0 {
 		return &paused[i]
 	}
 	return nil
