@@ -76,7 +76,7 @@ func (r *replica) start() {
 	e, err := engine.New(engine.Options{
 		Store: &seam{Store: w.view, r: r, life: life, alive: alive}, Exclusive: w.plan.Solo, Retention: w.plan.Retention,
 		Queues: queues, Poll: pollEvery, Committers: w.plan.Committers, Rows: w.plan.Rows, Wide: w.plan.Wide,
-		Random: func() float64 { return w.noise(life, time.Since(w.began)) }, NewID: w.id, Late: late,
+		Random: func() float64 { return w.noise(life, time.Since(w.began)) }, NewID: w.id, DrainBroker: late,
 	})
 	if err != nil {
 		panic(err)

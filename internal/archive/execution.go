@@ -73,7 +73,7 @@ type Execution struct {
 	StartedAt  time.Time  `json:"started_at,omitzero"`
 	FinishedAt time.Time  `json:"finished_at"`
 	SlotAt     time.Time  `json:"slot_at,omitzero"`
-	Stood      *Stood     `json:"stood,omitempty"`
+	PausedFor  *PausedFor `json:"stood,omitempty"`
 
 	Output Value  `json:"output,omitempty"`
 	Error  *Error `json:"error,omitempty"`
@@ -94,8 +94,8 @@ type Cache struct {
 	TTL  time.Duration `json:"ttl_ns"`
 }
 
-// Stood is how long the timers have stood still while the execution was paused: altogether, and in the latest attempt.
-type Stood struct {
+// PausedFor is how long the timers have stood still while the execution was paused: altogether, and in the latest attempt.
+type PausedFor struct {
 	All  time.Duration `json:"all_ns"`
 	Here time.Duration `json:"here_ns,omitempty"`
 }
@@ -173,7 +173,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 		e.Rate = &Rate{r.Key, r.Limit, r.Per, r.Burst, r.Over}
 	}
 	if s := x.PausedFor; s != nil {
-		e.Stood = &Stood{s.All, s.Here}
+		e.PausedFor = &PausedFor{s.All, s.Here}
 	}
 	if c := x.Cache; c != nil {
 		e.Cache = &Cache{hex.EncodeToString(c.Hash[:]), c.TTL}
@@ -243,7 +243,7 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 	}
 	x.State = flow.State{Stage: e.Status, Attempt: e.Attempt, NextSeq: e.Events + 1, Place: flow.Finished, HandedBack: e.HandedBack,
 		QueuedAt: instant(e.QueuedAt), ClaimedAt: instant(e.ClaimedAt), StartedAt: instant(e.StartedAt), FinishedAt: instant(e.FinishedAt), SlotAt: instant(e.SlotAt)}
-	if s := e.Stood; s != nil {
+	if s := e.PausedFor; s != nil {
 		if s.Here < 0 || s.All < s.Here || x.FinishedAt.Sub(x.CreatedAt) < s.All {
 			return nil, broken("%s: stood: all_ns %d, here_ns %d: spans within its time are expected", e.ID, s.All, s.Here)
 		}

@@ -66,13 +66,13 @@ type Options struct {
 	Wide int
 	// Lease is how long a worker session lasts without a renewal; 0: handoff.Lease. All replicas of a store must agree.
 	Lease time.Duration
-	// Late waits until the reports that were on their way when it was called have been handed in, where they can be on their way
-	// while neither a worker nor a server has them, as in a broker. Recovery waits for it, for a lease at the most; nil: nothing is
-	// waited for. It saves running again what has been done, and nothing else depends on it.
-	Late func(ctx context.Context) error
-	// Cut reports whether a session's worker cannot be reached just now, as behind a broker that does not answer. Why tells it of an execution
+	// DrainBroker blocks until the reports that were in the broker when it was called have been recorded. Recovery calls it, and waits for a
+	// lease at most, so that an attempt whose report is in the broker does not run again; nothing else depends on it. Nil: there is no broker.
+	DrainBroker func(ctx context.Context) error
+	// Unreachable reports whether a session's worker cannot be reached just now, as behind a broker that does not answer. Why tells it of an
+	// execution
 	// that such a worker holds. Nil: all can be reached.
-	Cut func(session flow.ID) bool
+	Unreachable func(session flow.ID) bool
 	// Crashes notes what is evaluated, so that it does not end the process after each start; nil: nothing does.
 	Crashes *crashloop.Journal
 	// Before is the session of the worker of the process before this one, where others share the database; zero: there is none, or it is

@@ -59,7 +59,7 @@ func TestRecoveryWaitsForLateReports(t *testing.T) {
 	t.Parallel()
 	var late atomic.Pointer[func() error]
 	r := newRig(t, func(o *Options) {
-		o.Late = func(context.Context) error {
+		o.DrainBroker = func(context.Context) error {
 			if f := late.Load(); f != nil {
 				return (*f)()
 			}
@@ -94,7 +94,7 @@ func TestRecoveryWaitsNoLongerThanALease(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	e, err := New(Options{Store: newRig(t).store, Lease: time.Second, Late: func(ctx context.Context) error { return wait(ctx) }})
+	e, err := New(Options{Store: newRig(t).store, Lease: time.Second, DrainBroker: func(ctx context.Context) error { return wait(ctx) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,12 +85,12 @@ func (e *Engine) recoverLost(ctx context.Context, f *found) (err error) {
 // awaitLate waits before a recovery for the reports that are on their way. If they have not come within a lease, the
 // recoveries of the next lease go on without waiting.
 func (e *Engine) awaitLate(ctx context.Context, until *time.Time) {
-	if e.opts.Late == nil || time.Now().Before(*until) {
+	if e.opts.DrainBroker == nil || time.Now().Before(*until) {
 		return
 	}
 	waiting, cancel := context.WithTimeout(ctx, e.opts.Lease)
 	defer cancel()
-	err := e.opts.Late(waiting)
+	err := e.opts.DrainBroker(waiting)
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case waiting.Err() != nil:

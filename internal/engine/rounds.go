@@ -72,17 +72,17 @@ func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.
 		return nil
 	}
 	if until := d.TotalDeadline(); !until.IsZero() {
-		stood, err := s.stoodSince(ctx, d.FinishedAt)
+		paused, err := s.pausedSince(ctx, d.FinishedAt)
 		if err != nil {
 			return err
 		}
-		r.TotalTimeout = max(until.Add(stood).Sub(s.t.now), time.Microsecond)
+		r.TotalTimeout = max(until.Add(paused).Sub(s.t.now), time.Microsecond)
 	}
 	return nil
 }
 
-// stoodSince is how long the workflow's timers have stood still since a moment.
-func (s *step) stoodSince(ctx context.Context, at time.Time) (time.Duration, error) {
+// pausedSince is how long the workflow's timers have stood still since a moment.
+func (s *step) pausedSince(ctx context.Context, at time.Time) (time.Duration, error) {
 	if s.w.PausedFor == nil {
 		return 0, nil
 	}
@@ -108,7 +108,7 @@ func (s *step) stoodSince(ctx context.Context, at time.Time) (time.Duration, err
 		}
 		events, first = append(page, events...), from
 	}
-	return flow.StoodSince(events, at)
+	return flow.PausedSince(events, at)
 }
 
 // allRounds gives a retry or a rerun of one round the whole total_timeout of its task: the round had what was left of

@@ -35,7 +35,7 @@ func (e *Engine) Archives() *archives.Archives {
 }
 
 func (e *Engine) explainer() *why.Explainer {
-	return &why.Explainer{Store: e.opts.Store, Catalog: e.catalog, Engine: engineForSubpackages{e}, Waits: &e.awaited, Cut: e.opts.Cut}
+	return &why.Explainer{Store: e.opts.Store, Catalog: e.catalog, Engine: engineForSubpackages{e}, Waits: &e.awaited, Cut: e.opts.Unreachable}
 }
 
 // Why says what an execution is waiting for.

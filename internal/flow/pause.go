@@ -94,10 +94,10 @@ func ResumedBy(e *Event) (by, reason string) {
 	return data.By, data.Reason
 }
 
-// StoodSince is how long timers have stood still since a moment, by the EvPaused and EvResumed of an execution that is
+// PausedSince is how long timers have stood still since a moment, by the EvPaused and EvResumed of an execution that is
 // not paused now, in order. They begin with the pause in which the moment lies, if it lies in one. What comes between
 // others is passed over.
-func StoodSince(events []Event, at time.Time) (stood time.Duration, err error) {
+func PausedSince(events []Event, at time.Time) (paused time.Duration, err error) {
 	var p *Pause
 	for i := range events {
 		e := &events[i]
@@ -109,7 +109,7 @@ func StoodSince(events []Event, at time.Time) (stood time.Duration, err error) {
 			if p.At.Before(at) {
 				p.At = at
 			}
-			stood += max(0, over.Sub(p.At))
+			paused += max(0, over.Sub(p.At))
 		}
 		if p = nil; e.Type == EvPaused {
 			if p, err = PauseOf(e); err != nil {
@@ -117,7 +117,7 @@ func StoodSince(events []Event, at time.Time) (stood time.Duration, err error) {
 			}
 		}
 	}
-	return stood, nil
+	return paused, nil
 }
 
 // Pause lets a workflow start no more tasks, and its timers stand still where p says so; what can only stand still it
@@ -183,14 +183,14 @@ func (d *Draft) shiftTimers(last time.Time) {
 		}
 		return max(0, over.Sub(began))
 	}
-	stood := PausedFor{}
+	paused := PausedFor{}
 	if d.State.PausedFor != nil {
-		stood = *d.State.PausedFor
+		paused = *d.State.PausedFor
 	}
-	stood.All += since(p.At)
+	paused.All += since(p.At)
 	switch {
 	case d.Place == Held:
-		stood.Here += since(d.ClaimedAt)
+		paused.Here += since(d.ClaimedAt)
 	case d.WaitsForSlot():
 	case d.Place == Delayed && !d.QueuedAt.IsZero(): // the moment at which it will be due, as WakeAt
 		d.QueuedAt = d.QueuedAt.Add(since(last))
@@ -200,7 +200,7 @@ func (d *Draft) shiftTimers(last time.Time) {
 	if !d.WakeAt.IsZero() && (d.Kind != KindWorkflow || d.Place == Delayed) && !d.WaitsForSlot() {
 		d.WakeAt = d.WakeAt.Add(since(last))
 	}
-	if stood != (PausedFor{}) {
-		d.State.PausedFor = &stood
+	if paused != (PausedFor{}) {
+		d.State.PausedFor = &paused
 	}
 }

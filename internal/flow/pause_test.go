@@ -130,7 +130,7 @@ func TestStoodSince(t *testing.T) {
 		"one after the other":      {[]Event{paused(10, 0, timersStop), resumed(20), paused(40, 0, timersStop), resumed(45)}, 15, 10},
 		"its beginning is unknown": {[]Event{resumed(20), paused(40, 0, timersStop), resumed(45)}, 30, 5},
 	} {
-		if got, err := StoodSince(c.events, at(c.since)); err != nil || got != time.Duration(c.want)*time.Minute {
+		if got, err := PausedSince(c.events, at(c.since)); err != nil || got != time.Duration(c.want)*time.Minute {
 			t.Errorf("%s: %s, want %d minutes (%v)", name, got, c.want, err)
 		}
 	}

@@ -195,11 +195,11 @@ func (w *walk) whileHeld(v *api.ReplayWhy, last *flow.Event, tasks []api.ReplayT
 		v.Waiting, v.Until = WaitSleep, x.SleepsUntil(w.rec.Sleeps)
 		v.Summary = "slept until " + moment(v.Until)
 		if p := x.State.Pause; x.StandsStill() && x.PausedAt(last.At) {
-			stood := p.At
-			if stood.Before(x.ClaimedAt) {
-				stood = x.ClaimedAt
+			pausedAt := p.At
+			if pausedAt.Before(x.ClaimedAt) {
+				pausedAt = x.ClaimedAt
 			}
-			left := v.Until.Sub(stood)
+			left := v.Until.Sub(pausedAt)
 			v.Waiting, v.Until, v.Summary = WaitPaused, p.Until, fmt.Sprintf("%s: its sleep stood still, with %s left", pausedSince(p), lasting(left))
 		}
 	case x.Kind == flow.KindAsk:

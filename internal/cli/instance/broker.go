@@ -37,7 +37,7 @@ type brokered struct {
 }
 
 // late waits for the reports that are in the broker.
-func (b *brokered) late(ctx context.Context) error {
+func (b *brokered) drainBroker(ctx context.Context) error {
 	select {
 	case <-b.ready:
 		return b.server.DrainBroker(ctx)
@@ -66,7 +66,7 @@ func (r *Instance) startBroker(ctx context.Context) (err error) {
 }
 
 // cut reports whether the broker does not answer and a session's worker is behind it.
-func (b *brokered) cut(session flow.ID) bool {
+func (b *brokered) unreachable(session flow.ID) bool {
 	select {
 	case <-b.ready:
 		return b.server.Unreachable(session)

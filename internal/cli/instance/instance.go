@@ -104,11 +104,11 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	if r.blobs, err = OpenBlobs(ctx, ro.Config); err != nil {
 		return nil, err
 	}
-	var late func(context.Context) error
-	var cut func(flow.ID) bool
+	var drainBroker func(context.Context) error
+	var unreachable func(flow.ID) bool
 	if ro.Stays && ro.Config.Text("broker") != "" {
 		r.broker = &brokered{ready: make(chan struct{})}
-		late, cut = r.broker.late, r.broker.cut
+		drainBroker, unreachable = r.broker.drainBroker, r.broker.unreachable
 	}
 	if r.crashes, err = crashloop.Open(filepath.Join(dir, "evaluating"), ro.Version, ro.Log); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Duration("retention"), SignalRetention: ro.Config.Duration("signal_retention"),
 		Queues: ro.queues(), Validate: r.operator().Validate, Needs: payload.Needs, Languages: languagesOf(ro),
-		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
+		Lease: ro.Config.Duration("lease"), Committers: committers(ro.Config.Text("store")), DrainBroker: drainBroker, Unreachable: unreachable,
 		Crashes: r.crashes, Before: before,
 	})
 	if err != nil {
