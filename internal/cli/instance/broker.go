@@ -36,7 +36,7 @@ type brokered struct {
 	ready     chan struct{} // closed when server is set
 }
 
-// late waits for the reports that are in the broker.
+// drainBroker waits for the reports that are in the broker.
 func (b *brokered) drainBroker(ctx context.Context) error {
 	select {
 	case <-b.ready:
@@ -65,7 +65,7 @@ func (r *Instance) startBroker(ctx context.Context) (err error) {
 	return nil
 }
 
-// cut reports whether the broker does not answer and a session's worker is behind it.
+// unreachable reports whether the broker does not answer and a session's worker is behind it.
 func (b *brokered) unreachable(session flow.ID) bool {
 	select {
 	case <-b.ready:
