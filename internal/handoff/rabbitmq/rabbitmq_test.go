@@ -100,7 +100,7 @@ func TestOpen(t *testing.T) {
 		"amqps://" + addr:                          "tls: first record",
 		"amqp://" + mute.Addr().String():           "i/o timeout",
 		"http://" + addr:                           "not a URL such as amqp://",
-		"amqp://" + addr + "?namespace=a b":        "use up to 64 messages",
+		"amqp://" + addr + "?namespace=a b":        "use up to 64 letters",
 		"amqp://" + addr + "?heartbeat=1":          "has another parameter",
 		"amqp://guest:wrong@" + addr + ":one":      "not a URL such as amqp://",
 		"amqps://" + addr + "?cacertfile=/nowhere": "/nowhere",

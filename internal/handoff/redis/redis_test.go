@@ -56,7 +56,7 @@ func TestOpen(t *testing.T) {
 		locked.URL():                         "refuses the user or password",
 		"redis://:wrong@" + locked.Addr():    "refuses the user or password",
 		"http://" + locked.Addr():            "not a URL such as redis://",
-		locked.URL() + "?namespace=a b":      "use up to 64 messages",
+		locked.URL() + "?namespace=a b":      "use up to 64 letters",
 		"redis://" + locked.Addr() + "/nine": "cannot be read",
 	} {
 		f, err := redis.Open(t.Context(), redis.Options{URL: url})
