@@ -11,7 +11,8 @@ func TestSmallInterfaces(t *testing.T) {
 	const most = 10
 	all := map[string]bool{}
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[Executions](), reflect.TypeFor[WaitLists](), reflect.TypeFor[Workflows](), reflect.TypeFor[Sessions](), reflect.TypeFor[Catalog](),
+		reflect.TypeFor[Executions](), reflect.TypeFor[WaitLists](), reflect.TypeFor[Workflows](), reflect.TypeFor[Sessions](),
+		reflect.TypeFor[Catalog](),
 		reflect.TypeFor[Registry](), reflect.TypeFor[Inputs](), reflect.TypeFor[Numbering](), reflect.TypeFor[Uploads](), reflect.TypeFor[Schedules](),
 		reflect.TypeFor[Signals](), reflect.TypeFor[Inquiries](), reflect.TypeFor[Waits](), reflect.TypeFor[Meters](), reflect.TypeFor[Shares](),
 		reflect.TypeFor[Enforcements](), reflect.TypeFor[Switches](), reflect.TypeFor[Windows](), reflect.TypeFor[Pauses](), reflect.TypeFor[Reruns](),
