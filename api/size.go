@@ -3,8 +3,8 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
+	"math/big"
+	"regexp"
 	"strings"
 )
 
@@ -15,25 +15,33 @@ type Size int64
 // units are tried in order: the longer names first.
 var units = []struct {
 	name  string
-	bytes float64
+	bytes int64
 }{
 	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
 	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12},
 	{"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"t", 1e12}, {"b", 1},
 }
 
-// ParseSize reads "64MB", "1.5GiB" or a plain number of bytes.
+// decimalNumber is bounded, because the exponent of a number that is computed exactly costs memory: 1e999999999 has a billion digits.
+var decimalNumber = regexp.MustCompile(`^([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})(e[0-9]{1,2})?$`)
+
+// ParseSize reads "64MB", "1.5GiB" or a plain number of bytes. A fraction of a byte, as in "1.1GiB", is rounded to the nearest byte.
 func ParseSize(s string) (Size, error) {
-	text, factor := strings.ToLower(strings.TrimSpace(s)), 1.0
+	text, factor := strings.ToLower(strings.TrimSpace(s)), int64(1)
 	for _, u := range units {
 		if rest, ok := strings.CutSuffix(text, u.name); ok {
 			text, factor = strings.TrimSpace(rest), u.bytes
 			break
 		}
 	}
-	f, err := strconv.ParseFloat(text, 64)
-	if v := f * factor; err == nil && !strings.ContainsAny(text, "_x") && v >= 0 && v < math.MaxInt64 { // Go takes 1_0 for 10
-		return Size(v), nil
+	if decimalNumber.MatchString(text) {
+		n, _ := new(big.Rat).SetString(text) // exactly: 2.3 * 1e6 is 2299999.9999999995 in floating point
+		if n.Mul(n, new(big.Rat).SetInt64(factor)); factor > 1 || n.IsInt() {
+			n.Add(n, big.NewRat(1, 2))
+			if v := new(big.Int).Div(n.Num(), n.Denom()); v.IsInt64() {
+				return Size(v.Int64()), nil
+			}
+		}
 	}
 	return 0, fmt.Errorf("%.40q is not a size: write \"64MB\", \"64MiB\" or a number of bytes", s)
 }
