@@ -159,7 +159,7 @@ func deadLetters(t *testing.T, url string) {
 	if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown) != 1 || shown[0].Line != "tell" || shown[0].Bytes != 9 || shown[0].Tries != 1 {
 		t.Errorf("%s: %v", out, err)
 	}
-	if _, stderr, code := pawl(t, env, "broker", "dead", "--redrive"); code != 0 || !strings.Contains(stderr, "1 letter sent again") {
+	if _, stderr, code := pawl(t, env, "broker", "dead", "--redrive"); code != 0 || !strings.Contains(stderr, "1 message sent again") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	within(t, 10*time.Second, "it is back", func() bool {

@@ -530,7 +530,7 @@ func TestRefusals(t *testing.T) {
 	rt := runtimes(t)[0]
 	for in, say := range map[string]string{
 		`{"language":"python"}`: "source: it is missing",
-		`{"language":"python","source":"x","files":{"main.py":""}}`:     "the name is taken",
+		`{"language":"python","source":"x","files":{"main.py":""}}`:     `Pawl places the file "main.py" itself`,
 		`{"language":"python","source":"x","files":{"a":{"blob":"b"}}}`: "no blob store",
 		`{"language":"python","source":"x","runtime":"warp"}`:           `does not offer "warp" (it offers process)`,
 	} {

@@ -114,7 +114,8 @@ func TestProfileOfOnesOwn(t *testing.T) {
 		if r.err != nil || r.result.Stdout != "one\ntwo\n50000000\n" {
 			t.Errorf("%s: %v, %+v %+v", rt.Name(), r.err, r.result, r.result.Compile)
 		}
-		if r = with(t, rt, languages, api.Code{Language: "built", Source: "x", Files: map[string]api.Content{"out": api.Text("")}}); r.err == nil || r.err.Code != flow.CodeInvalidInput || !strings.Contains(r.err.Message, "taken") {
+		r = with(t, rt, languages, api.Code{Language: "built", Source: "x", Files: map[string]api.Content{"out": api.Text("")}})
+		if r.err == nil || r.err.Code != flow.CodeInvalidInput || !strings.Contains(r.err.Message, "Pawl places the file") {
 			t.Errorf("%s: %v", rt.Name(), r.err)
 		}
 	}
