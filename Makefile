@@ -43,7 +43,10 @@ test: vet lint lint-page bin/gotestsum ## before a commit: every package with th
 test-all: test ## before a release: make test, and all that it leaves out
 	for slice in $(SLICES); do $(MAKE) --no-print-directory slice-$$slice || failed=1; done; test -z "$${failed:-}"
 
-slice-simulation slice-page slice-chaos slice-long: slice-%: bin/gotestsum
+slice-simulation slice-page: slice-%: bin/gotestsum
+	PAWL_SERVICES_FSYNC=off PAWL_SERVICES_S3=off scripts/with-services scripts/tests $*
+
+slice-chaos slice-long: slice-%: bin/gotestsum
 	PAWL_SERVICES_FSYNC=off scripts/with-services scripts/tests $*
 
 slice-fuzz: cross bin/gotestsum
