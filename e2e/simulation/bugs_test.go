@@ -114,7 +114,7 @@ func (t *twist) LockKeys(ctx context.Context, keys []string) (map[string]store.K
 	return uses, err
 }
 
-func (t *twist) Line(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
+func (t *twist) WaitList(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
 	if t.line != nil {
 		return t.line(t, ctx, key, n)
 	}
@@ -215,7 +215,7 @@ func (t *twist) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*
 	return xs, err
 }
 
-func (t *twist) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
+func (t *twist) CancelRequested(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	if t.ordered {
 		return nil, nil
 	}
