@@ -149,6 +149,13 @@ func readCases(dir string, from *contents) ([]api.Case, error) {
 		}
 		ext := filepath.Ext(rel)
 		name := filepath.ToSlash(strings.TrimSuffix(rel, ext))
+		if ext == ".in" || ext == ".out" || ext == ".ans" {
+			if info, err := os.Stat(path); err != nil {
+				return err // names the path
+			} else if !info.Mode().IsRegular() { // the end of a FIFO may never come
+				return fmt.Errorf("%s is not a regular file: put a copy of what it has there", path)
+			}
+		}
 		switch ext {
 		case ".in":
 			inputs[name] = path
