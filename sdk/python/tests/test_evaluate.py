@@ -4,6 +4,7 @@ import pathlib
 import pytest
 
 import pawl
+from pawl import verbs
 
 
 def test_the_two_lines(pawl):
@@ -151,6 +152,13 @@ def test_executions(client):
     with pytest.raises(TimeoutError, match="why"):
         client.wait(y.id, timeout=0.1)
     assert client.kill(y.id, "enough").status == "cancelled"
+
+
+def test_each_cancel_has_a_key():
+    """The client sends a request again after a lost answer: without its key that would be a second cancel, which ends a clean-up."""
+    keys = [next(verbs.end("ex_1", "cancel", "enough")).headers["Idempotency-Key"] for _ in range(2)]
+    assert all(keys)
+    assert keys[0] != keys[1]
 
 
 def test_a_wait_for_a_worker_that_is_not_there_is_logged(client, monkeypatch, caplog):
