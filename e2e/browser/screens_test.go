@@ -336,6 +336,32 @@ func TestFileThatDidNotCome(t *testing.T) {
 	}
 }
 
+// A part of the page is drawn, also where it comes between its first drawing, which has nothing to show yet, and the effect that
+// asks for it: people who went on and back while a screen was fetched saw "Loading …" for good.
+func TestPartComesBetweenDrawings(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.see("Nothing has run yet")
+	if !eval[bool](tb, `(async () => {
+		const base = document.querySelector('script[src$="app/boot.js"]').src.replace('app/boot.js', '');
+		const [{ lazy }, { h, render }] = await Promise.all(['app/lazy.js', 'vendor/preact.js'].map((file) => import(base + file)));
+		const asked = Promise.withResolvers(), comes = Promise.withResolvers();
+		const Part = lazy(() => (asked.resolve(), comes.promise));
+		const [first, second] = [0, 0].map(() => document.body.appendChild(document.createElement('div')));
+		render(h(Part), first);
+		await asked.promise;
+		comes.resolve(() => 'it is here');
+		render(h(Part), second); // before what waits for the part goes on
+		window.second = second;
+		return second.textContent.includes('Loading');
+	})()`) {
+		t.Error("the second was not drawn before its part came")
+	}
+	tb.until("the part is drawn", `window.second.textContent === 'it is here'`)
+}
+
 // Where there are tokens the page asks for one, sends it, and forgets it on request. After too many wrong ones it says for how long to wait.
 func TestToken(t *testing.T) {
 	t.Parallel()

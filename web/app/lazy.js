@@ -12,8 +12,9 @@ export function lazy(fetched, meanwhile = loading) {
   return function Lazy(/** @type {any} */ p) {
     const [, draw] = useState(0);
     const [failed, fail] = useState(false);
+    const drawn = view; // it may come between this drawing and the effect
     useEffect(() => {
-      if (!view) fetched().then((v) => { view = v; draw(1); }, () => fail(true));
+      if (!drawn) fetched().then((v) => { view = v; draw(1); }, () => fail(true));
     }, []);
     if (failed) return trouble(new Error('This part of the page could not be fetched: the server is away, or has another version now. Load the page again.'));
     return view ? h(view, p) : meanwhile();
