@@ -45,5 +45,8 @@ func writeAt(f *os.File, s string) error {
 	return err
 }
 
-// release releases the lock. The file stays: if it were removed, two processes could lock two files of one name.
-func (l *fileLock) release() error { return l.f.Close() }
+// release releases the lock. The file stays: if it were removed, two processes could lock two files of one name. To close the file is not
+// enough: a process that is being started has a copy of the descriptor, and with it the lock, until it executes its program.
+func (l *fileLock) release() error {
+	return errors.Join(unix.Flock(int(l.f.Fd()), unix.LOCK_UN), l.f.Close())
+}

@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/nobody"
 	"github.com/pawl-run/pawl/internal/store"
@@ -126,6 +128,31 @@ func TestOpenRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A store that was closed can be opened, also while another goroutine starts a process: until that executes its program it has a copy of
+// the descriptor of the lock.
+func TestOpensAfterACloseBesideAStart(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := unix.Dup(int(s.lock.f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(copied)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(t.Context(), path, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
