@@ -353,7 +353,7 @@ func TestPartComesBetweenDrawings(t *testing.T) {
 		render(h(Part), first);
 		await asked.promise;
 		comes.resolve(() => 'it is here');
-		render(h(Part), second); // before what waits for the part goes on
+		render(h(Part), second); // before the first Part continues with its view
 		window.second = second;
 		return second.textContent.includes('Loading');
 	})()`) {

@@ -80,7 +80,7 @@ func newBroker(w *world) *broker {
 	return &broker{w: w, replyQueues: map[string]*replyQueue{}, calls: map[string]call{}, copies: map[string]int{}, done: map[string]bool{}}
 }
 
-// head is what the broker can read of a message or message.
+// head is the part of a message that the broker can read.
 type head struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`

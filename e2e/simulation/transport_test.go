@@ -315,7 +315,7 @@ func (o *branch) Backlog(context.Context) (map[brokerrpc.Line]brokerrpc.Depth, e
 	return all, nil
 }
 
-// Dead implements brokerrpc.Transport. Nobody asks.
+// Dead implements brokerrpc.Transport. The simulation runs no `pawl broker dead`, so it is never called.
 func (*branch) Dead(context.Context, brokerrpc.DeadAction) ([]brokerrpc.DeadLetter, error) {
 	return nil, nil
 }

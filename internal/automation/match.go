@@ -15,13 +15,13 @@ import (
 type Verdict struct {
 	Rule   *Rule
 	State  flow.EnforcementState
-	Reason flow.Reason     // of what does not run
-	Input  json.RawMessage // of what runs
+	Reason flow.Reason     // why the rule starts no execution
+	Input  json.RawMessage // input of the execution that it starts
 	Key    string          // the concurrency key of the rule, where it has one
 	Rate   string          // the key of the rule's rate, where it has one
-	Fair   flow.Fair       // between whom the slots of Key are shared
-	Once   string          // the value of which there is one execution, where the rule has one
-	Window string          // of what is buffered: the key of its window
+	Fair   flow.Fair       // the group and weight by which the slots of Key are shared
+	Once   string          // the value of `once`, for example an order number: a second signal with it starts nothing
+	Window string          // the key of the window that buffers the signal; empty: the signal is not buffered
 	Chain  []string        // the rules that have led to the execution, this one last
 }
 

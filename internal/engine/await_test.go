@@ -204,7 +204,7 @@ func TestWaitsAreRecovered(t *testing.T) {
 		w, err := r.store.Wait(r.ctx, id)
 		return err == nil && w.Scanned
 	})
-	// As if the process had died between the commit of the signal and its correlation: the row is there, and nobody was told.
+	// As if the process had died between the commit of the signal and its correlation: the row is there, and no wait has been resumed.
 	now := r.clock.now()
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
 		s := flow.Signal{ID: r.e.opts.NewID(), Number: 1 << 40, Trigger: "paid", Subject: "x", Source: "api", At: now, State: flow.SignalMatched, Data: json.RawMessage(`{"n":7}`)}

@@ -18,7 +18,7 @@ type changes struct {
 	taken map[flow.ID]bool // scratch of take
 }
 
-// take removes what is to be written now and returns it; anyRows is false where that is nothing. draft gives the draft of
+// take removes the rows that can be written now and returns them; anyRows is false if there are none. draft returns the draft of
 // an execution. These stay for a later call:
 //
 //   - executions that are deferred

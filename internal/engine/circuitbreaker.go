@@ -15,15 +15,15 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// circuitBreakers counts on one server how often rules run that say when that is too often. It is no bound over all servers, and no lock is
-// held for it: it stops what has gone wild.
+// circuitBreakers counts how often each rule with a bound, for example 100 runs a minute, starts executions. Each server counts for itself,
+// so three servers together let 300 through: the breaker stops rules that start one another without end, and costs no lock in the database.
 type circuitBreakers struct {
 	mu  sync.Mutex
 	all map[string]breakerState // by rule
 }
 
-// breakerState is how much of its bound a rule has used up, since the generation from which on it stands as it does: one that is resumed,
-// or has a new version, begins anew.
+// breakerState is how much of its bound a rule has used up since its latest change: a rule that is resumed, or gets a new version, starts
+// with an empty count.
 type breakerState struct {
 	since int64
 	tat   time.Time

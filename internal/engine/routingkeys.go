@@ -186,8 +186,8 @@ func (e *Engine) readRoutingKeys(ctx context.Context) error {
 	}
 }
 
-// of is where a session's claimers look: its queues, and the routing keys that it serves of those that are used. What is returned
-// does not change.
+// of returns the queues of a session and the used routing keys that it serves: its claimers look for work there. The returned list is
+// never changed.
 func (l *routingKeys) of(s *sessionState) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -196,7 +196,7 @@ func (w *walk) run(d *datadriven.TestData) (show func() string) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		time.Sleep(span)
+		time.Sleep(span) // of the bubble: TestWalk runs files with pass in synctest alone
 	case "restart":
 		for _, x := range w.workers {
 			x.die()

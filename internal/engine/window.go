@@ -162,7 +162,7 @@ func (e *Engine) closeOrLeave(ctx context.Context, w store.Window, turn bool) (c
 	return closed, err
 }
 
-// failWindow closes a window whose closing was refused: its rule has failed for what it buffers, which says why.
+// failWindow closes a window whose closing was refused: the buffered signals are recorded as failed, with the reason.
 func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (closed bool, err error) {
 	defer fault.Recovered(&err)
 	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)

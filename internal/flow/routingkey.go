@@ -71,8 +71,8 @@ const kindNeed = "kind:"
 // NeedBuiltIns stands for the built-in kinds where Lacks lists them: routing keys themselves name no need for them.
 const NeedBuiltIns = kindNeed
 
-// ForKind is the routing key of a routing key's queue and needs for executions of a kind: workers without a handler for a custom kind are
-// not to get them.
+// ForKind adds a custom kind, for example "resize", to the needs of a routing key, so that only workers with a handler for it get the
+// execution. For a built-in kind the key stays as it is.
 func ForKind(routingKey string, kind Kind) string {
 	if kind.BuiltIn() {
 		return routingKey

@@ -24,7 +24,8 @@ func offline(a *app.App, defs []*definition.Definition) (problems, warnings []ap
 	return append(problems, mistaken...), warnings
 }
 
-// mentioned says which mentions of actions and triggers are mistakes, and what is mentioned that only a server could know.
+// mentioned checks the actions and triggers that documents name. problems are wrong names, for example a workflow named as an action; open
+// lists names that the files do not declare and that a server may know.
 func mentioned(defs []*definition.Definition) (problems []api.FieldError, open []string) {
 	here, triggers := map[string]*definition.Definition{}, map[string]*definition.Trigger{}
 	var emitted []string // what triggers of webhooks begin with

@@ -178,7 +178,7 @@ type lacking struct {
 	needs []string
 }
 
-// noneServes says that none of the workers of a queue has what is needed, and which comes nearest.
+// noneServes says that no worker of a queue meets the needs of the execution, and which worker lacks the fewest.
 func (w *answer) noneServes(where string, needs []string, others []lacking) {
 	w.Waiting = "worker"
 	runs := func(o lacking) bool { return !slices.Contains(o.needs, flow.NeedBuiltIns) }

@@ -108,7 +108,7 @@ func TestRabbitMQ(t *testing.T) {
 	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overRabbitMQ) })
 }
 
-// bad is the fate of messages and messages at a broker that does everything wrong that one may.
+// bad is the fate of messages at a broker that makes every mistake that the port allows, for example delivering one twice.
 func bad(seed uint64) func(string) brokerrpctest.Fate {
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(seed, 1))
