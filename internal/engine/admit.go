@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// admit lets drafts that are due start, or puts them into their key's wait list. Drafts that are not due are left alone.
+// admit schedules drafts that are due, or puts them into the wait list of their key. Drafts that are not due are left alone.
 func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 	var names []string
 	for _, d := range drafts {
@@ -85,20 +85,20 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 	}
 	k.use.Waiting++
 	if k.use.Holders < d.KeyLimit {
-		// There is room by its own limit, and it waits because others waited before it. These may have lower limits, and its priority may put it
-		// before them: the wait list is looked at again.
+		// The draft fits its own limit, but waits behind earlier executions, which may have lower limits. Its priority may put it before them, so
+		// the wait list is served again.
 		k.waitListDue = true
 	}
 	return d.Wait(ticket, t.now)
 }
 
-// supersede orders the oldest holder of a key to end, but only if the newcomer will get its slot. That is so when free slots and slots of
-// holders that have been ordered to end already are exactly as many as the executions that wait before the newcomer. With more of them the
-// newcomer gets one without, and with fewer the slot would be another's: then nothing is ended, and the newcomer waits its turn.
+// supersede orders the oldest holder of a key to end, but only if the newcomer will get its slot: free slots and slots of holders that are
+// ending already must be exactly as many as the executions that wait before the newcomer. With more, the newcomer gets a slot anyway; with
+// fewer, another execution would get the slot. In both cases nothing is ended and the newcomer waits.
 func (t *transaction) supersede(ctx context.Context, newcomer *flow.Draft) error {
 	before := t.keys.all[newcomer.Key].use.Waiting
 	if before >= store.WaitingCounted {
-		return nil // how many wait is not counted beyond that
+		return nil // no executions are counted beyond WaitingCounted
 	}
 	xs, err := t.tx.Holders(ctx, newcomer.Key, 1+before)
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *transaction) supersede(ctx context.Context, newcomer *flow.Draft) error
 	return nil
 }
 
-// schedule puts a draft that has been admitted into its queue; what the engine runs itself begins. Where its action is paused, it waits.
+// schedule puts an admitted draft into its queue and begins a draft that the engine runs itself. A draft of a paused action waits.
 func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 	ticket, err := t.ticket(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 }
 
 // admitWaitLists serves the wait lists of keys whose slots were freed, and reports whether any execution was admitted. In a transaction of
-// callers the wait list of a contended key is left to a follow-up.
+// callers, the wait list of a contended key is served by a follow-up.
 func (t *transaction) admitWaitLists(ctx context.Context) (bool, error) {
 	var freed []string
 	for name, k := range t.keys.all {
@@ -194,8 +194,8 @@ func (t *transaction) postponeContended(lines []string) []string {
 	})
 }
 
-// admitWaitList admits executions from the head of one wait list, each by its own limit, until the next one does not fit. Those
-// behind that one wait as well, even where their limits are higher: a wait list is served in order.
+// admitWaitList admits executions from the head of one wait list, each by its own limit, until the next one does not fit. Executions behind
+// that one wait as well, even if their limits are higher: a wait list is served in order.
 func (t *transaction) admitWaitList(ctx context.Context, name string, k *keyUse) (admitted int, err error) {
 	counted := k.use.Waiting
 	for k.use.Waiting > 0 {
@@ -227,7 +227,7 @@ func (t *transaction) admitWaitList(ctx context.Context, name string, k *keyUse)
 		}
 		admitted += len(xs)
 	}
-	if counted >= store.WaitingCounted { // it is not counted to its end
+	if counted >= store.WaitingCounted { // the wait list is longer than was counted
 		k.counted = false
 		if k.use.Waiting == 0 {
 			t.keys.postponed = append(t.keys.postponed, name)

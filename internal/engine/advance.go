@@ -12,8 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// advance lets every workflow with news take its next step: as many as the transaction has room for. The others go on in the
-// next one.
+// advance lets workflows with news take their next step, as many as the transaction has room for. The next transaction takes the rest.
 func (t *transaction) advance(ctx context.Context) error {
 	ids := make([]flow.ID, 0, len(t.workflows.due))
 	for id := range t.workflows.due {
@@ -44,7 +43,7 @@ func (t *transaction) advance(ctx context.Context) error {
 	return nil
 }
 
-// advanceDue is advance where some workflow is to take a step, and reports whether there was one.
+// advanceDue calls advance if a workflow is due, and reports whether one was.
 func (t *transaction) advanceDue(ctx context.Context) (bool, error) {
 	if len(t.workflows.due) == 0 {
 		return false, nil
@@ -52,7 +51,7 @@ func (t *transaction) advanceDue(ctx context.Context) (bool, error) {
 	return true, t.advance(ctx)
 }
 
-// advanceOne lets one workflow take its next step. l is what the store told of it; nil: the transaction knows it.
+// advanceOne lets one workflow take its next step. l is the store's answer about it; nil: the transaction knows the workflow.
 func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.LockedWorkflow) error {
 	w.ClearAside()
 	w.WakeAgainAt(notPostponed)
@@ -79,8 +78,8 @@ func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.Lo
 	return err
 }
 
-// takeStep lets one workflow take a step, unless steps of it have ended the process again and again: it is ended then as one whose
-// definition cannot be read.
+// takeStep lets one workflow take a step. A workflow whose steps have ended the process repeatedly is ended like one with an unreadable
+// definition.
 func (t *transaction) takeStep(ctx context.Context, s *step, l *store.LockedWorkflow) error {
 	done, err := t.e.opts.Crashes.Begin("a step of workflow", s.w.ID.String(), s.w.Action)
 	switch {
@@ -94,13 +93,13 @@ func (t *transaction) takeStep(ctx context.Context, s *step, l *store.LockedWork
 	}
 }
 
-// undefined is the error of a workflow whose definition this version of the program cannot read: another version may.
+// undefined is the error of a workflow whose definition this version of the program cannot read; another version may be able to.
 type undefined struct{ error }
 
 func (e *undefined) Unwrap() error { return e.error }
 
-// loadWorkflows brings workflows into the transaction, locked, and returns what the store tells of how far they are. A workflow whose
-// attempt has begun in this transaction, or that has taken a step in it, is known and is not asked for.
+// loadWorkflows locks workflows, brings them into the transaction, and returns the store's account of their progress. It does not ask for a
+// workflow whose attempt began, or that took a step, in this transaction: it is known.
 func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flow.ID]*store.LockedWorkflow, error) {
 	var knownWorkflows []store.KnownWorkflow
 	for _, id := range ids {
@@ -118,7 +117,7 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 		if err != nil {
 			return nil, fmt.Errorf("load workflows: %w", err)
 		}
-		// A child may have ended in a transaction that read its clock after this one did. The step that takes the end in is not earlier.
+		// A child may have ended in a transaction that read its clock later than this one. The step that handles the end must not be earlier.
 		if t.now, err = t.tx.Now(ctx); err != nil {
 			return nil, err
 		}
@@ -135,7 +134,7 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 			case w.Place != flow.Held:
 			case asked[l.ID].Attempt != a.Attempt: // another attempt is under way
 				knownWorkflows = append(knownWorkflows, store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)})
-			case !t.borrow(ctx, a, l) && asked[l.ID].Change >= 0: // it is not known any more
+			case !t.borrow(ctx, a, l) && asked[l.ID].Change >= 0: // its progress is not known any more
 				knownWorkflows = append(knownWorkflows, store.KnownWorkflow{WorkflowAttempt: a, Change: store.NothingKnown})
 			default:
 				all[l.ID] = l
@@ -145,8 +144,8 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 	return all, nil
 }
 
-// expectWorkflows tells the store which workflows will probably take a step. A transaction that postpones what follows from its requests
-// does not: one of them may be why it is alone.
+// expectWorkflows tells the store which workflows will probably take a step. A transaction that postpones its follow-ups does not: a
+// workflow may be the reason why its request is alone.
 func (t *transaction) expectWorkflows(tx store.Expecter) {
 	if len(t.wants.workflows) == 0 || t.postpones {
 		return
@@ -155,7 +154,7 @@ func (t *transaction) expectWorkflows(tx store.Expecter) {
 	knownWorkflows := make([]store.KnownWorkflow, 0, len(t.wants.workflows))
 	for _, a := range t.wants.workflows {
 		if _, has := t.workflows.expected[a.ID]; has {
-			continue // of two attempts, either may be the one under way
+			continue // either of the two attempts may be the one under way
 		}
 		k := store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)}
 		t.workflows.expected[a.ID] = k
@@ -164,7 +163,7 @@ func (t *transaction) expectWorkflows(tx store.Expecter) {
 	tx.ExpectWorkflows(knownWorkflows)
 }
 
-// workflowToLoad is what the store is asked about an attempt of a workflow: in the words in which it was expected, if it was.
+// workflowToLoad is the question to the store about an attempt of a workflow. It repeats the expected question, if there was one.
 func (t *transaction) workflowToLoad(a store.WorkflowAttempt) store.KnownWorkflow {
 	if k, ok := t.workflows.expected[a.ID]; ok && k.Attempt == a.Attempt {
 		return k
@@ -172,7 +171,7 @@ func (t *transaction) workflowToLoad(a store.WorkflowAttempt) store.KnownWorkflo
 	return store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)}
 }
 
-// knows reports whether the transaction needs nothing of the store to go on with a workflow.
+// knows reports whether the transaction can continue a workflow without reading the store.
 func (t *transaction) knows(id flow.ID) bool {
 	d := t.Draft(id)
 	if d == nil {
@@ -184,8 +183,8 @@ func (t *transaction) knows(id flow.ID) bool {
 	return t.workflows.begun[id] && (d.New || d.Input != nil)
 }
 
-// borrow takes what this replica knows of a workflow into the transaction and brings it up to date. It returns false when that leaves
-// the workflow's children to be counted; evaluated lists of items may be there all the same.
+// borrow moves what this replica remembers of a workflow into the transaction and brings it up to date. It returns false if the workflow's
+// children must be counted; evaluated lists of items may be present even then.
 func (t *transaction) borrow(ctx context.Context, a store.WorkflowAttempt, l *store.LockedWorkflow) bool {
 	p := t.workflows.progress[a]
 	if p == nil {
@@ -201,7 +200,7 @@ func (t *transaction) borrow(ctx context.Context, a store.WorkflowAttempt, l *st
 	return true
 }
 
-// attemptToLoad is the attempt that a workflow is probably at.
+// attemptToLoad is the attempt that a workflow is probably in.
 func (t *transaction) attemptToLoad(id flow.ID) int {
 	if d := t.Draft(id); d != nil {
 		return d.Attempt
@@ -213,7 +212,7 @@ func (t *transaction) attemptToLoad(id flow.ID) int {
 	return last
 }
 
-// adoptWorkflow brings a workflow that was locked into the transaction.
+// adoptWorkflow brings a locked workflow into the transaction.
 func (t *transaction) adoptWorkflow(l *store.LockedWorkflow) *flow.Draft {
 	d := t.Draft(l.ID)
 	if d == nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
-// targetsMost is how many versions one alias stands for.
+// targetsMost is how many versions one alias can have.
 const targetsMost = 20
 
-// DefineOrder says for whom definitions are stored.
+// DefineOrder says which alias a stored definition gets.
 type DefineOrder struct {
-	// Alias is moved to what is stored, and a name without @ goes on to stand for what it stands for. Empty: a name without @ stands for
-	// what is stored, where that is a new version; storing a known one again moves nothing.
+	// Alias is moved to the stored version, and a name without @ keeps its version. Empty: a name without @ gets the stored version if it is
+	// new; storing a known version again moves nothing.
 	Alias string
 	By    string
 }
@@ -45,7 +45,7 @@ func badAlias(alias string) *fault.Invalid {
 	return fault.New("alias", fault.Short(alias), fmt.Sprintf("it is not 1 to %d of a-z, 0-9, '_' and '-', beginning with a letter", definition.AliasMost), "take a name such as stable")
 }
 
-// checkAlias says what is wrong with an order: *Invalid, or *NoSuch where there is no such definition.
+// checkAlias returns what is wrong with an order: *Invalid, or *NoSuch if the definition does not exist.
 func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *api.AliasOrder) error {
 	var f fault.List
 	if !definition.IsAlias(alias) {
@@ -95,8 +95,8 @@ func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *api.Alia
 	return nil
 }
 
-// MoveAlias lets an alias stand for other versions. It reports whether that changes anything: the same order twice is one move.
-// Executions that have begun go on as they are.
+// MoveAlias points an alias at other versions. It reports whether that changes anything: the same order twice is one move. Executions that
+// have begun keep their version.
 func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o api.AliasOrder) (now api.Alias, moved bool, err error) {
 	if err := e.checkAlias(ctx, name, alias, &o); err != nil {
 		return now, false, err
@@ -137,7 +137,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o api.AliasO
 	return *m.Alias, m.moved, nil
 }
 
-// targetsBefore is where an alias that has been moved stood before its last move.
+// targetsBefore returns the targets of a moved alias before its last move.
 func targetsBefore(ctx context.Context, from catalog.Source, a *api.Alias) ([]api.AliasTarget, error) {
 	b, err := catalog.AliasMove(ctx, from, a.Name, a.Alias, a.Number-1)
 	if err != nil {
@@ -159,10 +159,9 @@ func (t *transaction) moveAlias(ctx context.Context, a api.Alias) (*api.Alias, e
 	return &a, nil
 }
 
-// defineAliases moves aliases once a version has been defined: that of the order to it, and the latest. With an order
-// the latest stays where it is; without one a new version is what it stands for, and one that was there before changes
-// nothing: who has moved the latest back keeps it there, whatever is applied again. It returns what it has moved, and
-// what the latest stands for (0: the newest version).
+// defineAliases moves aliases after a version has been defined. With an order it moves the order's alias to the version, and the latest
+// stays where it is. Without an order, the latest moves to a new version, and an old one changes nothing: if a user has moved the latest
+// back, it stays there when a document is applied again. It returns the moved aliases, and the version of the latest (0: the newest).
 func (t *transaction) defineAliases(ctx context.Context, name string, version int, created bool, o *DefineOrder) (moved []*api.Alias, latest int, err error) {
 	to := map[string][]api.AliasTarget{}
 	switch {
@@ -180,7 +179,7 @@ func (t *transaction) defineAliases(ctx context.Context, name string, version in
 	}
 	latest = catalog.Choose(was, "")
 	if o.Alias != "" && len(was.To) > 0 {
-		delete(to, definition.LatestAlias) // it stands for an earlier version already
+		delete(to, definition.LatestAlias) // it has an earlier version already
 	}
 	for _, alias := range slices.Sorted(maps.Keys(to)) {
 		a := was

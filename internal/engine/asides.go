@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// asidesKept is for how long after its time the note stays of what was put aside: a loop that finds the row again puts it aside for
-	// ten minutes at the most.
+	// asidesKept is how long a note about a row put aside is kept after its time. A loop that finds the row again puts it aside for ten
+	// minutes at the most.
 	asidesKept = time.Hour
 )
 
-// leaveAside puts a signal, or the wait of an execution, aside because a decision about it was refused or because its row cannot be read:
-// the loop finds it again later, and what stands beside it goes on now. The times are those of this process. The error is one of the
-// store alone: what cannot even be put aside is counted and passed over; aside says
-// whether it is aside now.
+// leaveAside puts a signal, or the wait of an execution, aside because a decision about it was refused or its row cannot be read. The loop
+// tries it again later and continues with other rows now. The times are those of this process. The error is one of the store; if a row
+// cannot be put aside, that is counted and the row is skipped. aside reports whether the row is aside now.
 func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.ID, why error) (aside bool, err error) {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	before, err := e.opts.Store.Aside(ctx, kind, id)
@@ -31,7 +30,7 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 	case err != nil:
 		return false, err
 	case before.Until.After(now):
-		return true, nil // by another server, or met again by a loop that does not look for it
+		return true, nil // by another server, or found by a loop that does not check for it
 	}
 	a := store.Aside{Kind: kind, ID: id, Aside: *last.Again(why.Error(), now)}
 	err = e.do(ctx, nil, func(_ context.Context, t *transaction) error {

@@ -12,21 +12,21 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// Attempt is what is recorded of one attempt of an execution.
+// Attempt is the record of one attempt of an execution.
 type Attempt struct {
 	*flow.Execution
 	Chain string // as its worker was given it
 	Began bool   // its worker said so
 	Lost  bool
 	Stage flow.Stage
-	// Outcome is nil while the attempt goes on. That of an attempt before the last has the error and no output: only the last one's is kept.
+	// Outcome is nil while the attempt runs. Attempts before the last have the error and no output, because only the last output is kept.
 	Outcome *flow.Outcome
 }
 
 // historyAtOnce is how many events are read at a time.
 const historyAtOnce = 500
 
-// Attempt reads what is recorded of an attempt that an execution has had.
+// Attempt reads the record of one attempt of an execution.
 func (e *Engine) Attempt(ctx context.Context, x *flow.Execution, number int) (*Attempt, error) {
 	if len(x.Rules) > 0 {
 		if err := e.rules.chains.loadKey(ctx, e); err != nil {
@@ -58,10 +58,10 @@ func (e *Engine) Attempt(ctx context.Context, x *flow.Execution, number int) (*A
 	return a, nil
 }
 
-// moves are the events that say where an attempt stands; each leads to one stage.
+// moves are the events that change the stage of an attempt.
 var moves = flow.Moves()
 
-// follow takes in an event of the attempt.
+// follow applies an event of the attempt.
 func (a *Attempt) follow(e *flow.Event) {
 	switch e.Type {
 	case flow.EvRunning:
@@ -83,8 +83,8 @@ func (a *Attempt) follow(e *flow.Event) {
 	}
 }
 
-// OpenInputBlob opens a blob that the input of an execution names, from an offset on. A blob that its input does not name is
-// handoff.ErrBlobRefused, and one that is not there handoff.ErrNoBlob.
+// OpenInputBlob opens a blob that the input of an execution names, at an offset. The error is handoff.ErrBlobRefused if the input does not
+// name the blob, handoff.ErrNoBlob if it does not exist.
 func (e *Engine) OpenInputBlob(ctx context.Context, id flow.ID, name string, from int64) (io.ReadCloser, error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {

@@ -18,35 +18,35 @@ import (
 )
 
 const (
-	// backfillTag marks the ticks of backfills, and begins the tags of those that were asked for again.
+	// backfillTag marks the ticks of backfills; the tags of repeated backfills begin with it.
 	backfillTag = "backfill"
 	// backfillLabel is the label of executions that a backfill starts; its value is the tag of their ticks.
 	backfillLabel = "pawl.backfill"
 
-	backfilledAtOnce = 100  // nominal times that one transaction decides about, unless fewer have inputs that fill it
-	backfilledDry    = 1000 // that one answer lists if nothing is started
-	backfillMost     = 1000 // executions of a backfill at work at once
+	backfilledAtOnce = 100  // nominal times per transaction, unless the inputs of fewer fill it
+	backfilledDry    = 1000 // times per answer if nothing is started
+	backfillMost     = 1000 // executions of a backfill that run at once
 )
 
-// Backfill asks for executions at nominal times of a schedule that have passed.
+// Backfill asks for executions at past nominal times of a schedule.
 type Backfill struct {
 	From, To time.Time // From <= nominal < To
-	// Again starts executions also for times that have had one, once for each Again. "": only for those that have not.
+	// Again starts executions also for times that have had one, once per value of Again. "": only for times without one.
 	Again  string
-	AtOnce int  // how many of its executions are at work at once; 0: one
+	AtOnce int  // how many of its executions run at once; 0: one
 	Dry    bool // nothing is started
 }
 
-// Backfilled is what became of the first nominal times of a Backfill.
+// Backfilled is the result for the first nominal times of a Backfill.
 type Backfilled struct {
-	Ticks      []store.Tick // those that are fired; without an execution where nothing is started
-	PassedOver []store.Tick // those that have had an execution before
-	// Executions are those of both that there are still: without payload, as they are after the commit. Some are absent where they could not
-	// be read after it.
+	Ticks      []store.Tick // fired ticks; without an execution in a dry run
+	PassedOver []store.Tick // ticks that have had an execution before
+	// Executions are the existing executions of both, without payload, as they are after the commit. It lacks those that could not be read
+	// then.
 	Executions map[flow.ID]*flow.Execution
-	// WhenFull is what the next executions do where the action's own key is full; "" where they wait.
+	// WhenFull is what the next executions do if the action's own key is full; "" if they wait.
 	WhenFull flow.WhenFull
-	Next     time.Time // where another Backfill goes on; zero: this was all
+	Next     time.Time // where the next Backfill continues; zero: there is no more
 
 	refused error // why nothing was started
 }
@@ -84,9 +84,9 @@ func (b *Backfill) check(k *store.Schedule, now time.Time) error {
 	return nil
 }
 
-// BackfillSchedule starts executions for the first nominal times of a span, up to a bound, each once: a time that has had an execution
-// has none again, by however many requests, unless Again names a reason of its own. The executions wait for one another by a
-// concurrency key of the backfill, unless their action has one. The schedule itself stays as it is.
+// BackfillSchedule starts executions for the first nominal times of a span, up to a bound. A time that has had an execution gets no other
+// one, however often it is requested, unless Again is new. The executions wait for one another by a concurrency key of the backfill, unless
+// their action has one. The schedule itself does not change.
 func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) (out Backfilled, err error) {
 	k, d, err := e.Schedule(ctx, name)
 	if err != nil {
@@ -127,13 +127,13 @@ func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) 
 		if b.Dry {
 			return Backfilled{}, err
 		}
-		// The times are fired. A caller that was told of a failure would ask again, and find all of them passed over.
+		// The executions have started. If the caller got an error, it would ask again, and all times would be passed over.
 		e.opts.Log.Warn("a backfill is answered without the states of its executions", telemetry.Schedule, name, telemetry.Err, err)
 	}
 	return out, nil
 }
 
-// lookAtBackfilled loads the executions of the times of a backfill.
+// lookAtBackfilled loads the executions of a backfill's times.
 func (e *Engine) lookAtBackfilled(ctx context.Context, out *Backfilled) error {
 	var ids []flow.ID
 	for _, k := range slices.Concat(out.Ticks, out.PassedOver) {
@@ -159,7 +159,7 @@ func (e *Engine) lookAtBackfilled(ctx context.Context, out *Backfilled) error {
 	return nil
 }
 
-// planBackfill makes the requests for the first nominal times of a span, and says where the next ones begin.
+// planBackfill makes the requests for the first nominal times of a span, and returns where the next ones begin.
 func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *Backfill, most int) (starts []*plannedStart, next time.Time, err error) {
 	var previous time.Time
 	at, comes := d.Schedule.Next(b.From.Add(-time.Nanosecond))
@@ -173,7 +173,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		}
 		budget.Spend(1, 0)
 		fire := schedule.Fire{Nominal: at, Why: schedule.FiredBackfill}
-		if b.Dry && len(starts) > 0 { // the first shows what all of them are refused for, and what their key does
+		if b.Dry && len(starts) > 0 { // the first one shows the refusal and the key of all
 			starts = append(starts, &plannedStart{fire: fire})
 			continue
 		}
@@ -181,7 +181,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 		s := e.planStart(ctx, d, fire, previous, w)
 		budget.Compute(w.Done)
 		if s.err != nil {
-			return nil, next, s.err // each time has the same action, so that the others would be refused, too
+			return nil, next, s.err // each time has the same action: the others would be refused, too
 		}
 		if waitList := scheduleKey(d); s.request.Key == "" || s.request.Key == waitList {
 			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
@@ -196,7 +196,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 	return starts, time.Time{}, nil
 }
 
-// backfill carries a backfill out. The schedule's row is locked, so that no other transaction decides about its times meanwhile.
+// backfill executes a backfill. It locks the schedule's row, so that no other transaction decides about its times.
 func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, starts []*plannedStart) (out Backfilled, err error) {
 	if _, err := t.tx.LockSchedules(ctx, []string{name}, false); err != nil {
 		return out, err

@@ -18,12 +18,12 @@ type backlog struct {
 	owed     bool   // the last batch had none of the first large call
 }
 
-// call is what one caller has handed in and is in no batch yet.
+// call is the part of a caller's requests that is in no batch yet.
 type call struct {
 	ops   []op
 	bytes int // that ops hold
 	at    time.Time
-	// passed is set while the last batch had none of its requests though it is the first large call.
+	// passed is set if this is the first large call and the last batch had none of its requests.
 	passed bool
 }
 
@@ -33,7 +33,7 @@ const (
 	// four clients like it.
 	batchBytes = 2 << 20
 
-	// A call is small that holds no more than 1/smallPart of what goes into a transaction. Chosen, not measured.
+	// A call is small if it holds at most 1/smallPart of what fits into a transaction. Chosen, not measured.
 	smallPart = 8
 )
 
@@ -41,13 +41,13 @@ func (c *call) small() bool {
 	return len(c.ops) <= batchLimit/smallPart && c.bytes <= batchBytes/smallPart
 }
 
-// add takes in a call.
+// add appends a call.
 func (l *backlog) add(c call) {
 	l.calls = append(l.calls, c)
 	l.requests, l.bytes = l.requests+len(c.ops), l.bytes+c.bytes
 }
 
-// takeOut takes out the calls that match, and returns them.
+// takeOut removes the calls that match, and returns them.
 func (l *backlog) takeOut(match func(call) bool) (taken []call) {
 	stay := backlog{owed: l.owed}
 	for _, c := range l.calls {
@@ -75,9 +75,8 @@ func (l *backlog) fill(x *batch) {
 	l.forget()
 }
 
-// moveOwed moves the first large call, where the batch before had none of it. In any case it marks that call as passed;
-// move clears the mark when it moves a request of the call into this batch. It returns how many bytes were moved, as
-// the others do.
+// moveOwed moves the first large call if the batch before had none of it. In any case it marks that call as passed; move clears the mark
+// when it moves a request of the call into this batch. It returns how many bytes were moved, as the others do.
 func (l *backlog) moveOwed(x *batch, room int) int {
 	i := slices.IndexFunc(l.calls, func(c call) bool { return !c.small() })
 	if i < 0 {
@@ -100,9 +99,9 @@ func (l *backlog) moveSmall(x *batch, room int) (moved int) {
 	return moved
 }
 
-// move puts requests of a call into a batch, up to most and as long as those that are moved hold no more bytes than
-// room. One that holds more goes alone, but for what goes first: an output of 16 MB took 1 s beside four clients like
-// it. It returns how many bytes were moved.
+// move puts requests of a call into a batch, up to most and up to room bytes. A larger request goes alone, except for
+// requests of sessions before it: an output of 16 MB took 1 s beside four clients like it. It returns how many bytes
+// were moved.
 func (l *backlog) move(c *call, to *batch, most, room int) (moved int) {
 	n := 0
 	for n < len(c.ops) && len(to.ops) < most {
@@ -124,7 +123,7 @@ func (l *backlog) move(c *call, to *batch, most, room int) (moved int) {
 	return moved
 }
 
-// forget drops the calls of which all requests are in batches.
+// forget drops the calls whose requests are all in batches.
 func (l *backlog) forget() {
 	stay := l.calls[:0]
 	for _, c := range l.calls {
@@ -138,7 +137,7 @@ func (l *backlog) forget() {
 	}
 }
 
-// age is how long the oldest request has waited; 0 where there is none.
+// age is how long the oldest request has waited; 0 if there is none.
 func (l *backlog) age(now time.Time) time.Duration {
 	if len(l.calls) == 0 {
 		return 0

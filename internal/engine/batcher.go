@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// batcher decides which requests go into one transaction, and when it begins. It holds the requests that wait and knows which
-// transactions are under way; it runs none. The engine's mutex guards it, but for contention, which has its own.
+// batcher decides which requests go into one transaction, and when it begins. It holds the waiting requests and knows which transactions
+// are under way; it runs none. The engine's mutex guards it, except contention, which has its own.
 //
 // A lone request goes at once, requests that come during a transaction go together in the next. There are two exceptions:
 //
@@ -15,7 +15,7 @@ import (
 //   - Callers that one transaction has answered usually return together. Without a wait the first of them would be committed alone,
 //     and the others would wait for that commit: see linger.
 //
-// Four rules say who waits for whom:
+// Four rules give the order:
 //
 //   - Renewals and orders of sessions go first: behind 200,000 submissions the renewal of a lease would come too late, and
 //     workers would kill what they run.
@@ -25,9 +25,9 @@ import (
 type batcher struct {
 	sessionCalls  backlog // renewals, and looks for orders
 	plain         backlog
-	contended     backlog // calls of which a request needs a contended key
-	busyContended bool    // a batch of contended is under way
-	lastContended bool    // the last batch of callers was of contended
+	contended     backlog // calls with a request that needs a contended key
+	busyContended bool    // a contended batch is under way
+	lastContended bool    // the last batch of callers was contended
 	followUps     followUps
 	underWay      []*batch // in the order in which they began
 	linger        linger
@@ -43,17 +43,17 @@ const (
 	pendingLimit = 200_000
 	pendingBytes = 256 << 20
 
-	// besideFrom is how many requests are worth a transaction beside another one. Fewer wait for the end of that one, at the most
-	// until it has been under way for besideAfter. Without the wait, 100 workflows of three steps on PostgreSQL took six commits of ten
-	// with one request each (decision 2). That a few wait is measured; the two numbers are chosen.
+	// besideFrom is how many requests are worth a transaction beside another one. Fewer requests wait until that transaction ends, or has been
+	// under way for besideAfter. Without the wait, 100 workflows of three steps on PostgreSQL took six commits of ten with one request each
+	// (decision 2). The need to wait is measured; the two numbers are chosen.
 	besideFrom  = 32
 	besideAfter = 20 * time.Millisecond
 
-	// After a transaction that answered lingerFrom callers or more, the next one waits for 1/lingerPart of the time that it took, for
-	// lingerMost at the most, and only until half as many requests as that one had wait. That it waits is measured (decision 2); the numbers
-	// are chosen. An idle process's timer fires up to a millisecond late, so a much smaller lingerMost would not be kept. Callers that were
-	// waiting for an end of which the transaction told them count as answered: when they did not, and 32 clients submitted one execution after
-	// the other on PostgreSQL, every third transaction had the first client's request alone.
+	// After a transaction that answered at least lingerFrom callers, the next one waits for 1/lingerPart of its duration, for lingerMost at
+	// the most, and only until half as many requests are waiting. The need to wait is measured (decision 2); the numbers are chosen. An idle
+	// process's timer fires up to a millisecond late, so a much smaller lingerMost would not be kept. Callers of Wait that the transaction has
+	// woken count as answered. Without that, with 32 clients that submitted one execution after the other on PostgreSQL, every third
+	// transaction had the request of one client alone.
 	lingerFrom = 8
 	lingerPart = 4
 	lingerMost = 2 * time.Millisecond
@@ -63,16 +63,16 @@ const (
 type batch struct {
 	ops         []op
 	sessionOps  int        // how many of ops, at their beginning, are of sessions
-	callers     int        // calls of which the last request is in the batch: its commit answers them
-	claimers    []*claimer // in whose queues there may be work
+	callers     int        // calls whose last request is in the batch: its commit answers them
+	claimers    []*claimer // whose queues may hold work
 	began       time.Time
 	batchSource source
 }
 
-// linger is how long the next transaction waits for callers that the last one has answered.
+// linger is how long the next transaction waits for callers that the last one answered.
 type linger struct {
 	until  time.Time
-	enough int // requests with which it begins before that
+	enough int // the transaction begins when this many requests wait
 }
 
 // add takes in the requests of one call.
@@ -97,7 +97,7 @@ func (b *batcher) add(ops []op, now time.Time) error {
 	return nil
 }
 
-// pending is how many requests wait that are no follow-ups.
+// pending is how many requests wait, without follow-ups.
 func (b *batcher) pending() int {
 	return b.sessionCalls.requests + b.plain.requests + b.contended.requests
 }
@@ -125,8 +125,8 @@ func (b *batcher) wait(now time.Time) time.Duration {
 	return b.linger.until.Sub(now)
 }
 
-// next takes out the requests of the next transaction: callers' or follow-ups, never both. A process that is stopping leaves its
-// follow-ups to the next one.
+// next takes out the requests of the next transaction: callers' or follow-ups, never both. A stopping process leaves its follow-ups to the
+// process after it.
 func (b *batcher) next(stopping bool, now time.Time) *batch {
 	var fresh bool
 	if b.keysKnown, fresh = b.contention.newSince(b.keysKnown); fresh {
@@ -152,7 +152,7 @@ func (b *batcher) next(stopping bool, now time.Time) *batch {
 	return x
 }
 
-// contendedTurn reports whether the next batch is of contended calls: they alternate with the others.
+// contendedTurn reports whether the next batch is for contended calls: they alternate with the others.
 func (b *batcher) contendedTurn(stopping bool) bool {
 	switch {
 	case b.contended.requests == 0, b.busyContended && !stopping:
@@ -170,8 +170,7 @@ func (b *batcher) begin(x *batch, now time.Time) {
 	b.underWay = append(b.underWay, x)
 }
 
-// done ends a batch, whether it was committed or not. It reports whether a follow-up or a contended call may begin now that had to wait for
-// it.
+// done ends a batch, whether it was committed or not. It reports whether a follow-up or a contended call that waited for it may begin now.
 func (b *batcher) done(x *batch, now time.Time) (startable bool) {
 	i := slices.Index(b.underWay, x)
 	b.underWay = slices.Delete(b.underWay, i, i+1)
@@ -189,8 +188,8 @@ func (b *batcher) done(x *batch, now time.Time) (startable bool) {
 	return startable
 }
 
-// ages returns how long the oldest transaction has been under way, and how long the oldest pending request has waited for
-// one. An age is 0 where there is no transaction or no request.
+// ages returns how long the oldest transaction has been under way, and how long the oldest pending request has waited for one. An age is 0
+// if there is no transaction or no request.
 func (b *batcher) ages(now time.Time) (commit, pending time.Duration) {
 	if len(b.underWay) > 0 {
 		commit = now.Sub(b.underWay[0].began)
@@ -198,7 +197,7 @@ func (b *batcher) ages(now time.Time) (commit, pending time.Duration) {
 	return commit, max(b.sessionCalls.age(now), b.plain.age(now), b.contended.age(now))
 }
 
-// stalled is how long requests have waited during which no transaction has ended, in the committers and before them; 0: they have not.
+// stalled is how long requests have waited without the end of any transaction, in the committers and before them; 0: they have not.
 func (b *batcher) stalled(now time.Time) time.Duration {
 	oldest := max(b.ages(now))
 	if b.ended.IsZero() {
@@ -207,7 +206,7 @@ func (b *batcher) stalled(now time.Time) time.Duration {
 	return min(oldest, now.Sub(b.ended))
 }
 
-// clear drops every request and returns those of callers.
+// clear drops all requests and returns those of callers.
 func (b *batcher) clear() (pending []op) {
 	for _, c := range slices.Concat(b.sessionCalls.calls, b.plain.calls, b.contended.calls) {
 		pending = append(pending, c.ops...)

@@ -16,11 +16,10 @@ import (
 
 var _ handoff.BlobCarrier = (*Engine)(nil)
 
-// mostBlob is how large a blob from a worker elsewhere may be. Limits of disk keep files far below it.
+// mostBlob is the largest blob from a remote worker. Limits of disk keep files far below it.
 const mostBlob = 16 << 30
 
-// PutBlob implements handoff.BlobCarrier. A late writer is refused by its attempt number, also when it becomes late while
-// it writes.
+// PutBlob implements handoff.BlobCarrier. A late writer is refused by its attempt number, even if it becomes late while it writes.
 func (e *Engine) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery, r io.Reader) (int64, error) {
 	if err := e.mayUse(ctx, session, q); err != nil {
 		return 0, err
@@ -53,7 +52,7 @@ func (e *Engine) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	return e.openBlob(ctx, q.Name, q.From)
 }
 
-// openBlob opens what a worker or a client may have, by its name or by the sum of an upload.
+// openBlob opens a blob for a worker or a client, by its name or by the checksum of an upload.
 func (e *Engine) openBlob(ctx context.Context, name string, from int64) (io.ReadCloser, error) {
 	if sum, uploaded := blob.ParseSum(name); uploaded {
 		u, err := e.uploads.Find(ctx, sum)
@@ -71,7 +70,7 @@ func (e *Engine) openBlob(ctx context.Context, name string, from int64) (io.Read
 
 func checkBlobName(name string) error {
 	if _, uploaded := blob.ParseSum(name); uploaded {
-		return nil // it is looked for by its sum
+		return nil // it is found by its checksum
 	}
 	if err := blob.CheckName(name); err != nil {
 		return fmt.Errorf("%w: %w", handoff.ErrBlobRefused, err)
@@ -79,7 +78,7 @@ func checkBlobName(name string) error {
 	return nil
 }
 
-// mayUse checks what every use of a blob needs.
+// mayUse makes the checks that every use of a blob needs.
 func (e *Engine) mayUse(ctx context.Context, session flow.ID, q handoff.BlobQuery) error {
 	if e.opts.Blobs == nil {
 		return fmt.Errorf("%w: this server keeps none", handoff.ErrBlobRefused)
@@ -96,7 +95,7 @@ func (e *Engine) mayUse(ctx context.Context, session flow.ID, q handoff.BlobQuer
 	return e.checkHeld(ctx, session, q.Execution, q.Attempt)
 }
 
-// fenced reads a blob's bytes and comes to their end only while the writer may still write.
+// fenced reads a blob's bytes and reaches their end only if the writer may still write.
 type fenced struct {
 	from  io.Reader
 	left  int64 // bytes that may follow
@@ -116,7 +115,7 @@ func (f *fenced) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blobError says in the words of handoff what went wrong.
+// blobError turns an error into one of handoff.
 func blobError(err error) error {
 	switch {
 	case errors.Is(err, blob.ErrNotFound):

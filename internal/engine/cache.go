@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// keptBytes is how large an output is that is kept for others: a step looks for the outcomes of all items that it creates.
+	// keptBytes is the largest output that is kept for other executions: a step looks up the outcomes of all items that it creates.
 	keptBytes = 64 << 10
-	// keptAtOnce is how many bytes of outputs the submissions of one transaction find, which writes them again: 1,000 submissions find all of
-	// theirs where these have 8 KB on average; of outputs of 64 KB 128 are found, and the other submissions run.
+	// keptAtOnce bounds the kept outputs that the submissions of one transaction use, because it writes them again. 1,000 submissions can use
+	// outputs of 8 KB on average; of outputs of 64 KB, 128 can be used, and the other submissions run.
 	keptAtOnce = 8 << 20
-	// keptMost is how many outcomes are kept; when there are more, those go first that expire first. With outputs of 1 KB they take 200 MB.
+	// keptMost is how many outcomes are kept; beyond it, the first to expire are removed first. With outputs of 1 KB they take 200 MB.
 	keptMost = 200_000
 )
 
@@ -32,11 +32,10 @@ type childRequest struct {
 	kept     *store.Kept     // from the cache
 }
 
-// cacheOf says under what the outcome of a child is kept; nil: not at all. Without a key of its own it is what a rerun
-// compares: what runs, with every expression evaluated, and what that is given. A key stands for what is given, of one
-// task of one version of a workflow and of one version of the action: another version never has the outcome of this
-// one. The definition refuses a cache for a built-in kind whose outcome is about its moment; a task that names an
-// action learns only here that the action asks, waits, sleeps or reruns, and is not kept either.
+// cacheOf is the cache entry for the outcome of a child; nil: it is not kept. Without a cache key its hash covers what a rerun compares:
+// the work with all expressions evaluated, and its input. A cache key replaces the input, for one task of one workflow version and one
+// version of the action: versions do not share outcomes. The definition refuses a cache for built-in kinds whose outcome depends on the
+// time. If a task names an action, only this function sees that the action asks, waits, sleeps or reruns: such an outcome is not kept.
 func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) *flow.Cache {
 	if c.Task.Cache == nil || r.Kind.NotCacheable() {
 		return nil
@@ -48,13 +47,13 @@ func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) *flow.Cache {
 	return &flow.Cache{Hash: hash, TTL: c.Task.Cache.TTL}
 }
 
-// hashOfWork is under what the outcome of a request without a key of its own is kept: executions of tasks and submitted ones share it.
+// hashOfWork is the hash for the outcome of a request without a cache key: tasks and submissions share it.
 func hashOfWork(r *flow.Request) [sha256.Size]byte {
 	sum := workOf(r).Sum()
 	return sha256.Sum256(append([]byte("work "), sum[:]...))
 }
 
-// of says under what the outcome of a submitted execution is kept. A key stands for what is given, of one version of an action.
+// of is the cache entry for the outcome of a submission. A cache key replaces the input, for one version of an action.
 func (c *Cache) of(r *flow.Request) *flow.Cache {
 	hash := hashOfWork(r)
 	if c.Key != nil {
@@ -63,13 +62,13 @@ func (c *Cache) of(r *flow.Request) *flow.Cache {
 	return &flow.Cache{Hash: hash, TTL: c.TTL}
 }
 
-// keptOutcomes are those that the submissions of a transaction may take, as the store keeps them.
+// keptOutcomes are kept outcomes that the submissions of a transaction may use.
 type keptOutcomes struct {
 	wanted [][sha256.Size]byte
 	found  map[[sha256.Size]byte]store.Kept
 }
 
-// loadKept loads the outcomes that are kept for the submissions of the transaction.
+// loadKept loads the kept outcomes for the submissions of the transaction.
 func (t *transaction) loadKept(ctx context.Context) (err error) {
 	if k := txn.MadePart[keptOutcomes](t); k != nil {
 		k.found, err = t.tx.Kept(ctx, k.wanted, t.now, keptAtOnce)
@@ -77,7 +76,7 @@ func (t *transaction) loadKept(ctx context.Context) (err error) {
 	return err
 }
 
-// cachedOutcome is the outcome that is kept for a submission, if there is one that is not too old for it.
+// cachedOutcome is the kept outcome for a submission, if there is one that is not too old.
 func (t *transaction) cachedOutcome(o *submitOp) (store.Kept, bool) {
 	if !o.cached {
 		return store.Kept{}, false
@@ -86,7 +85,7 @@ func (t *transaction) cachedOutcome(o *submitOp) (store.Kept, bool) {
 	return k, ok && t.now.Sub(k.At) < o.request.Cache.TTL
 }
 
-// lookUp looks for kept outcomes of the children that have a cache, in one question for all.
+// lookUp finds kept outcomes for the children that have a cache, in one query.
 func (s *step) lookUp(ctx context.Context, all []childRequest) error {
 	var hashes [][sha256.Size]byte
 	for i := range all {
@@ -114,8 +113,8 @@ func (s *step) lookUp(ctx context.Context, all []childRequest) error {
 	return nil
 }
 
-// keepOutcomes keeps the outcomes of executions that have completed, for others with the same to do. What names files is not kept: these
-// are removed with the execution that left them.
+// keepOutcomes keeps the outcomes of completed executions for other executions with the same work. Outputs that name files are not kept:
+// the files are removed with their execution.
 func (t *transaction) keepOutcomes(context.Context) error {
 	for i, d := range t.changes.drafts {
 		if d.Cache == nil || !d.Ended() || t.deferred(d) || slices.Contains(t.changes.drafts[:i], d) {

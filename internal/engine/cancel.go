@@ -10,17 +10,16 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Cancel ends an execution: at once when no worker holds it. Otherwise it stores an order for the owner, and the
-// execution ends when the owner reports the end, or when recovery takes the attempt back. It returns the execution as
-// it stands after that. An execution that a cancel has ended before is returned as well: a caller whose answer was lost
-// asks again. One that has ended otherwise gives flow.ErrFinished. A second cancel ends the clean-up of a workflow, and the grace of a
-// program.
+// Cancel ends an execution: at once when no worker holds it. Otherwise it stores an order for the owner, and the execution ends when the
+// owner reports the end, or when recovery takes the attempt back. It returns the execution in its new state, also if an earlier cancel has
+// ended it: a caller whose answer was lost asks again. If the execution ended otherwise, the error is flow.ErrFinished. A second cancel
+// ends the clean-up of a workflow, and the grace of a program.
 func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.Execution, error) {
 	return e.end(ctx, id, reason, "", false)
 }
 
-// CancelOnce is Cancel with an idempotency key: a request with the same key is the first one sent again, for example because a proxy gave
-// up on the answer, and not a second cancel.
+// CancelOnce is Cancel with an idempotency key: a request with the same key is a repetition of the first one, for example because a proxy
+// gave up on the answer, and not a second cancel.
 func (e *Engine) CancelOnce(ctx context.Context, id flow.ID, reason, key string) (*flow.Execution, error) {
 	return e.end(ctx, id, reason, key, false)
 }
@@ -78,9 +77,9 @@ func (e *Engine) end(ctx context.Context, id flow.ID, reason, key string, kill b
 	return x, err
 }
 
-// hurryChildren ends the clean-ups and graces of the children of a workflow that were ordered to end before it was killed: the others are
-// killed by its steps. Only what runs can be ordered to end and go on, so of 10,000 children it does not read those that wait. Those that a
-// crash leaves out end when their clean-up or grace is over.
+// hurryChildren ends the clean-ups and graces of a killed workflow's children that were ordered to end before the kill. The workflow's
+// steps kill its other children. Only running children can be in a clean-up or grace, so it does not read the waiting ones of 10,000.
+// Children that it misses in a crash end when their clean-up or grace is over.
 func (e *Engine) hurryChildren(ctx context.Context, w *flow.Execution) error {
 	run := []flow.Stage{flow.Provisioning, flow.Running}
 	for f := (store.Filter{Workflow: w.ID, Stages: run, Oldest: true, Limit: endsAtOnce}); ; {
@@ -113,7 +112,7 @@ func (e *Engine) hurryChildren(ctx context.Context, w *flow.Execution) error {
 	}
 }
 
-// hurry has executions that were ordered to end do so at once.
+// hurry makes executions that were ordered to end do so at once.
 func (e *Engine) hurry(ctx context.Context, ids []flow.ID) error {
 	if len(ids) == 0 {
 		return nil
@@ -135,8 +134,7 @@ func errFinished(x *flow.Execution) error {
 	return fmt.Errorf("%w: %s is %s", flow.ErrFinished, x.ID, x.Stage)
 }
 
-// endedByCancel reports whether an execution ended as a cancel orders it. One that was superseded, or found its key full, did
-// not.
+// endedByCancel reports whether a cancel ended an execution. Superseded executions, and those that found their key full, do not count.
 func endedByCancel(x *flow.Execution) bool {
 	if x.Stage != flow.Cancelled {
 		return false
@@ -144,7 +142,7 @@ func endedByCancel(x *flow.Execution) bool {
 	return x.Outcome == nil || x.Outcome.Error == nil || x.Outcome.Error.Code == flow.CodeCancelled
 }
 
-// cancelled notes what follows from a cancelled draft: a workflow passes the order on to its tasks.
+// cancelled notes the follow-ups of a cancelled draft: a workflow passes the order on to its tasks.
 func (t *transaction) cancelled(d *flow.Draft) {
 	t.Changed(d)
 	if d.Kind == flow.KindWorkflow && d.State.Cancel != nil {

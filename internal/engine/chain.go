@@ -14,24 +14,23 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// The chain of rules that have led to an execution leaves Pawl with what the execution sends, in the header Pawl-Chain,
-// and comes back with a signal or a submission. In the header a rule is a tag, made with a key of this Pawl: receivers
-// cannot read the rule's name from it, and senders cannot make up a tag. Another Pawl keeps it as the tag of a rule
-// elsewhere, and sends it on.
+// The chain of rules that have led to an execution leaves Pawl in the header Pawl-Chain of the execution's requests, and comes back with a
+// signal or a submission. In the header a rule is a tag, made with a key of this Pawl: receivers cannot read the rule's name from it, and
+// senders cannot invent a tag. Another Pawl keeps it as the tag of a rule elsewhere, and forwards it.
 const (
 	// ChainHeader is the header's name.
 	ChainHeader = "Pawl-Chain"
 	// chainKeyName is the setting that holds the key of tags.
 	chainKeyName = "chain_key"
-	// chainMost is how many rules a chain may have that comes in: no rule runs at the end of more than definition.MostDepth.
+	// chainMost is the longest incoming chain: no rule runs at the end of more than definition.MostDepth rules.
 	chainMost = 64
 	tagBytes  = 8
-	// elsewhere marks the tag of a rule of another Pawl, or of one that is in force no more, among the names of a chain.
-	// No rule has such a name.
+	// elsewhere marks, among the names of a chain, the tag of a rule of another Pawl, or of a rule that is not in force
+	// any more. No rule has such a name.
 	elsewhere = "elsewhere:"
 )
 
-// chains makes the tags of rules and knows them again.
+// chains makes and recognises the tags of rules.
 type chains struct {
 	key  atomic.Pointer[[]byte]
 	tags atomic.Pointer[taggedRules]
@@ -61,8 +60,8 @@ func tagOf(key []byte, rule string) string {
 	return hex.EncodeToString(h.Sum(nil)[:tagBytes])
 }
 
-// header is the value of Pawl-Chain for what the rules have led to; "" where none have. Tags of rules elsewhere need no key; rules of this
-// Pawl are left out where the key is not known yet, which is loaded with the first rules.
+// header is the value of Pawl-Chain for a chain of rules; "" without rules. Tags of rules elsewhere need no key. Rules of this Pawl are
+// left out until the key is loaded, which happens with the first rules.
 func (c *chains) header(rules []string) string {
 	key := c.key.Load()
 	tags := make([]string, 0, len(rules))
@@ -76,8 +75,7 @@ func (c *chains) header(rules []string) string {
 	return strings.Join(tags, ",")
 }
 
-// Chain reads the header Pawl-Chain of a request: the rules that have led to it, the first one first. An error is an *Invalid, or about the
-// store.
+// Chain reads the header Pawl-Chain of a request: the rules that have led to it, in order. An error is an *Invalid, or one of the store.
 func (e *Engine) Chain(ctx context.Context, header string) ([]string, error) {
 	if strings.TrimSpace(header) == "" {
 		return nil, nil

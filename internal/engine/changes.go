@@ -7,13 +7,13 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// changes is what a transaction has decided and not written yet.
+// changes is the decisions of a transaction that are not written yet.
 type changes struct {
 	drafts           []*flow.Draft // in the order of the decisions; an execution that was decided about twice is here twice
 	idempotency      []store.IdempotencyKey
 	workflows        store.WorkflowRows
 	uploadReferences map[flow.ID][]store.UploadReference // by the new execution that references uploads
-	rows             *store.Delta                        // all else, which does not wait for executions that are deferred; nil: nothing
+	rows             *store.Delta                        // all else, which does not depend on deferred executions; nil: nothing
 
 	taken map[flow.ID]bool // scratch of take
 }
@@ -58,13 +58,13 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		w.Reuses, c.workflows.Reuses = partition(w.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
 	}
 	d.UploadReferences = c.uploadReferencesOf(d.Drafts)
-	// A rerun may end as it is created, where its key is full: nothing comes after it that would forget what is kept for it.
+	// A rerun may end as it is created because its key is full: no later step would delete its reuses.
 	w.Reuses = slices.DeleteFunc(w.Reuses, func(r store.Reuse) bool { return draft(r.Workflow).Stage.Terminal() })
 	d.Workflows = w
 	return d, anyRows || len(d.Drafts)+len(d.Keys)+len(w.Marks)+len(w.Changes)+len(w.Reuses) > 0
 }
 
-// add returns the rows that are written with the next flush, for more of them.
+// add returns the delta that the next flush writes, to be extended.
 func (c *changes) add() *store.Delta {
 	if c.rows == nil {
 		c.rows = &store.Delta{}
@@ -72,7 +72,7 @@ func (c *changes) add() *store.Delta {
 	return c.rows
 }
 
-// partition returns the elements that do not stay, and those that do.
+// partition splits the elements into those that go and those that stay.
 func partition[T any](all []T, stays func(T) bool) (goes, stay []T) {
 	if !slices.ContainsFunc(all, stays) {
 		return all, nil
@@ -87,7 +87,7 @@ func partition[T any](all []T, stays func(T) bool) (goes, stay []T) {
 	return goes, stay
 }
 
-// referenceUpload has a new execution reference an upload.
+// referenceUpload records that a new execution references an upload.
 func (c *changes) referenceUpload(h store.UploadReference) {
 	if c.uploadReferences == nil {
 		c.uploadReferences = map[flow.ID][]store.UploadReference{}
@@ -95,7 +95,7 @@ func (c *changes) referenceUpload(h store.UploadReference) {
 	c.uploadReferences[h.Execution] = append(c.uploadReferences[h.Execution], h)
 }
 
-// uploadReferencesOf takes out what the drafts reference.
+// uploadReferencesOf removes and returns the upload references of the drafts.
 func (c *changes) uploadReferencesOf(drafts []*flow.Draft) (all []store.UploadReference) {
 	if len(c.uploadReferences) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// farthest is how far ahead a submission may begin. Spans of more than 292 years do not fit into a time.Duration, with which the
+// farthest is the latest start of a submission, from now. Spans of more than 292 years do not fit into a time.Duration, with which the
 // engine computes how long an execution still waits.
 const farthest = 100 * 365 * 24 * time.Hour
 
@@ -106,7 +106,7 @@ func (f *submissionFaults) labels(s *Submission) {
 			f.Add("labels", fault.Short(v), "is the value of a label without a name", "name it, as in {team: storage}")
 		}
 		for _, text := range [...]string{k, v} {
-			if fault.BadText(text, fault.LabelLimit) != "" { // to write the place of each label took longer than to check all else
+			if fault.BadText(text, fault.LabelLimit) != "" { // to write the place of each label took longer than all other checks
 				f.Text(fmt.Sprintf("labels.%.*s", fault.LabelLimit, k), text, fault.LabelLimit)
 			}
 		}

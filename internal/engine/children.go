@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// createChildren makes the executions of the plan's children.
+// createChildren creates the executions of the plan's children.
 func (s *step) createChildren(ctx context.Context) error {
 	drafts, all := make([]*flow.Draft, 0, len(s.plan.Children)), s.prepared
 	for i := range s.plan.Children {
@@ -44,7 +44,7 @@ func (s *step) createChildren(ctx context.Context) error {
 		}
 		d := flow.Submit(s.t.e.opts.NewID(), *r)
 		s.t.add(d)
-		if sums := uploads.SumsIn(r.Input, r.With); len(sums) > 0 { // one that is not there the child misses when it runs
+		if sums := uploads.SumsIn(r.Input, r.With); len(sums) > 0 { // a child misses an absent upload when it runs
 			if err := s.t.lockUploads(ctx, sums); err != nil {
 				return err
 			}
@@ -62,11 +62,11 @@ func (s *step) createChildren(ctx context.Context) error {
 	return s.t.admit(ctx, drafts)
 }
 
-// prepare makes the request of a child of the plan, and returns how many operations the expressions of its action have computed. It is
-// done while the plan is made, so that the plan ends with the child that goes beyond the transaction's budget.
+// prepare makes the request of a planned child, and returns how many operations the expressions of its action took. It runs while the plan
+// is made, so that the plan ends with the child that exceeds the transaction's budget.
 func (s *step) prepare(ctx context.Context, kids *requests.Maker, c *orchestration.Child, most int) (operations int) {
 	wanted := *c
-	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil { // in the version that was planned
+	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil { // as in the planned version
 		wanted.Action, _, _ = strings.Cut(c.Action, "@")
 		wanted.Version = b.Version
 	}
@@ -83,12 +83,12 @@ func (s *step) prepare(ctx context.Context, kids *requests.Maker, c *orchestrati
 	return w.Done
 }
 
-// makeChild completes a child's request, and finds out whether the child ends with an output instead of running.
+// makeChild completes a child's request, and finds out whether the child ends with a known output instead of running.
 func (s *step) makeChild(ctx context.Context, c *orchestration.Child, m *childRequest) (err error) {
 	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil {
 		return s.runBeneath(ctx, c, b, m)
 	}
-	m.request.NoCache = s.w.NoCache || !s.w.RerunOf.IsZero() // a rerun says by itself what it reuses: what it runs, runs
+	m.request.NoCache = s.w.NoCache || !s.w.RerunOf.IsZero() // a rerun has its own rules for reuse: what it runs, runs
 	if m.override = s.w.OverrideOf(c.Task.Name, c.Index); m.override != nil {
 		m.request.Rerun = &flow.Rerun{OverriddenBy: s.w.AsRerun().OverriddenBy}
 	} else if m.reuse, err = s.reusable(ctx, c, &m.request, m.refusal); err != nil {
@@ -100,10 +100,10 @@ func (s *step) makeChild(ctx context.Context, c *orchestration.Child, m *childRe
 	return nil
 }
 
-// runs reports whether nothing else gives the child its output. One that was refused fails instead.
+// runs reports whether the child has no known output. A refused child fails instead.
 func (m *childRequest) runs() bool { return m.reuse == nil && m.override == nil && m.kept == nil }
 
-// endUnrun ends a child that does not run: it is given its output, refused, or ends with the outcome of another execution.
+// endUnrun ends a child that does not run: with a given output, a refusal, or the outcome of another execution.
 func (m *childRequest) endUnrun(d *flow.Draft, now time.Time) error {
 	switch {
 	case m.override != nil:

@@ -16,20 +16,19 @@ import (
 )
 
 // circuitBreakers counts how often each rule with a bound, for example 100 runs a minute, starts executions. Each server counts for itself,
-// so three servers together let 300 through: the breaker stops rules that start one another without end, and costs no lock in the database.
+// so three servers together allow 300. The breaker stops rules that start one another without end, and needs no lock in the database.
 type circuitBreakers struct {
 	mu  sync.Mutex
 	all map[string]breakerState // by rule
 }
 
-// breakerState is how much of its bound a rule has used up since its latest change: a rule that is resumed, or gets a new version, starts
-// with an empty count.
+// breakerState is the used part of a rule's bound since its latest change: a resumed rule, or a new version, starts with an empty count.
 type breakerState struct {
 	since int64
 	tat   time.Time
 }
 
-// allow reports whether a rule may run once more, and counts that run.
+// allow reports whether a rule may run once more, and counts the run.
 func (s *circuitBreakers) allow(r *automation.Rule, now time.Time) bool {
 	if r.CircuitBreaker == nil {
 		return true
@@ -37,7 +36,7 @@ func (s *circuitBreakers) allow(r *automation.Rule, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.all[r.Name]
-	if k.since != r.Since && !r.Paused { // what a paused rule buffers in windows continues to count
+	if k.since != r.Since && !r.Paused { // runs that a paused rule buffers in windows continue to count
 		k = breakerState{since: r.Since}
 	}
 	begin, tat := admission.Reserve(k.tat, now, r.CircuitBreaker.Limit, r.CircuitBreaker.Per, r.CircuitBreaker.Limit)
@@ -51,7 +50,7 @@ func (s *circuitBreakers) allow(r *automation.Rule, now time.Time) bool {
 	return true
 }
 
-// release uncounts a run that allow has counted and that did not happen.
+// release subtracts a run that allow counted but that did not happen.
 func (s *circuitBreakers) release(r *automation.Rule) {
 	if r.CircuitBreaker == nil {
 		return
@@ -64,13 +63,13 @@ func (s *circuitBreakers) release(r *automation.Rule) {
 	}
 }
 
-// breakCircuit refuses a run of a rule that runs too often, and pauses the rule. A signal that is stored already runs
-// nothing again, and does not count: a provider that sends everything three times opens no circuit breaker.
+// breakCircuit refuses a run of a rule that exceeds its bound, and pauses the rule. A signal that is stored already
+// starts nothing and is not counted, so a provider that sends everything three times does not open the breaker.
 func (e *Engine) breakCircuit(ctx context.Context, v *automation.Verdict, s *flow.Signal) error {
 	if v.State != flow.EnforcementRan || v.Rule.CircuitBreaker == nil {
 		return nil
 	}
-	if s.Number == 0 && s.Key != "" { // it is not kept yet
+	if s.Number == 0 && s.Key != "" { // it is not stored yet
 		if known, err := e.opts.Store.HasSignal(ctx, store.KeyOf(s)); err != nil || known {
 			return err
 		}
@@ -86,13 +85,13 @@ func (e *Engine) breakCircuit(ctx context.Context, v *automation.Verdict, s *flo
 	return nil
 }
 
-// breakerReason says why a rule that has gone wild does not run, and was paused.
+// breakerReason is the reason why a rule beyond its bound does not run and was paused.
 func breakerReason(r *automation.Rule) flow.Reason {
 	return flow.Reason{Code: flow.ReasonCircuitBreaker, Path: "storm",
 		Message: fmt.Sprintf("it would run more than %d times in %s on one server", r.CircuitBreaker.Limit, r.CircuitBreaker.Per)}
 }
 
-// recordPaused keeps the signal of a rule that is paused, where some rule listens to it.
+// recordPaused keeps the signal of a paused rule, if any rule listens to it.
 func (t *transaction) recordPaused(ctx context.Context, name, reason string) error {
 	set := t.e.rules.current.Load()
 	if len(set.On(flow.TriggerPaused)) == 0 {

@@ -18,9 +18,9 @@ type claimer struct {
 	session flow.ID
 	name    string
 	state   *sessionState
-	queues  []string    // where it looks; replaced when a routing key comes into use
-	n       int         // executions that it takes at the most
-	paused  bool        // its worker is paused, as far as is known; the engine's mutex guards it
+	queues  []string    // queues that it claims from; replaced when a routing key comes into use
+	n       int         // the most executions that it claims
+	paused  bool        // its worker was last known to be paused; the engine's mutex guards it
 	gone    atomic.Bool // its caller has given up
 	result  chan claimed
 }
@@ -31,32 +31,32 @@ type claimed struct {
 	err  error
 }
 
-// answer ends the call. Its channel has room for the one answer that it gets.
+// answer ends the call. The channel has room for its one answer.
 func (k *claimer) answer(work []handoff.Assignment, err error) { k.result <- claimed{work, err} }
 
-// roster is the claimers of one batch: those that it began with, and those that a run of its transaction has pulled since. A run
-// that is repeated, or the other half of a batch that is halved, goes on with all of them; deliver answers each once.
+// roster is the claimers of one batch: the first ones, and those that a run of its transaction has pulled since. A repeated run, or the
+// other half of a halved batch, continues with all of them; deliver answers each once.
 type roster struct{ all []*claimer }
 
-// claimers are the calls of Take that wait, and what is known about the queues that they look into. The engine's mutex guards it.
+// claimers are the waiting calls of Take, and what is known about their queues. The engine's mutex guards it.
 //
 //	Take ── add ──► waiting ── claimable, pull ──► a transaction ──► answer, or back into waiting
 type claimers struct {
 	waiting  []*claimer // the one that has waited longest first
 	checked  int        // waiting[:checked] had nothing to claim when they were last looked at; ignored while queues.recheck is set
 	queues   queueHints
-	served   *claimer // the last one that was given work: its worker is expected to call Take again within returnsWithin
+	served   *claimer // the last one that got work: its worker is expected to call Take again within returnsWithin
 	servedAt time.Time
-	stopped  bool // no claimer is given work any more
+	stopped  bool // no claimer gets work any more
 }
 
 const (
-	// claimersLimit is how many claimers one transaction serves. It need not be more: a queue that one of them finds empty is not read
-	// again for the others until something comes into it. Chosen, not measured.
+	// claimersLimit is how many claimers one transaction serves. More are not needed: a queue that one claimer finds empty is not read again
+	// for the others until it gets work. Chosen, not measured.
 	claimersLimit = 100
-	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of the
-	// claimer that they expect: that of a worker which never comes back must be free for its recovery. Chosen, not
-	// measured: a worker comes back within milliseconds, and a lease is many seconds.
+	// returnsWithin is how long a worker with new work is expected back. Transactions lock the session of the expected
+	// claimer: if the worker never comes back, recovery needs that session. Chosen, not measured: a worker comes back
+	// within milliseconds, and a lease is many seconds.
 	returnsWithin = time.Second
 )
 
@@ -93,7 +93,7 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	if waited {
 		return nil, ctx.Err()
 	}
-	// A transaction has it: what that claims is this session's, so its answer must be waited for.
+	// A transaction holds the claimer: its claims belong to this session, so the answer must be awaited.
 	r := <-k.result
 	if len(r.work) == 0 && r.err == nil {
 		return nil, ctx.Err()
@@ -101,10 +101,9 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	return r.work, takeError(r.err)
 }
 
-// mostCalls is how many calls of Take, and of Report, a worker in this process has under way at the most. PostgreSQL
-// has four committers, but more than two transactions are seldom under way, because besideFrom and besideAfter keep a
-// third from beginning. With one call the ends of executions would wait for the commit of those before them (decision
-// 2).
+// mostCalls is how many calls of Take, and of Report, a worker in this process has at once. PostgreSQL has four
+// committers, but more than two transactions are seldom under way, because besideFrom and besideAfter keep a third from
+// beginning. With one call the ends of executions would wait for the commit of those before them (decision 2).
 const mostCalls = 2
 
 // Calls implements handoff.Concurrent. Where transactions go one after another, a second call would only split what one

@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// mostEvents and mostEventBytes bound one history, which is held while it is checked and written.
+	// mostEvents and mostEventBytes bound one history, which is in memory while it is checked and written.
 	mostEvents     = replay.MostEvents
 	mostEventBytes = 64 << 20
 	// mostText bounds the texts of a request that have no bound of their own, in bytes.
 	mostText = 4096
-	// exportAgain is what to do about an archive that no server has written like that.
+	// exportAgain is the advice for an archive that no server has written.
 	exportAgain = "export it again: the archive was made or changed by something else than pawl export"
 )
 
-// placed is an execution whose tasks may follow.
+// placed is an execution whose tasks may follow in the archive.
 type placed struct {
 	ID       flow.ID
 	Kind     flow.Kind
@@ -68,15 +68,15 @@ func (u *unpacker) check(r *archive.Row) error {
 	return nil
 }
 
-// latest is the execution that the rows are of.
+// latest is the execution that the current rows belong to.
 func (u *unpacker) latest() *placed { return &u.above[len(u.above)-1] }
 
-// wrong refuses what a row says.
+// wrong returns the error that refuses a row of an execution.
 func wrong(id flow.ID, format string, args ...any) error {
 	return fault.New("executions", id.String(), fmt.Sprintf(format, args...), exportAgain)
 }
 
-// begin checks an execution and its place in the tree.
+// begin checks a new execution and its place in the tree.
 func (u *unpacker) begin(e *archive.Execution) error {
 	x, err := e.Flow()
 	if err != nil {
@@ -117,7 +117,7 @@ func (u *unpacker) begin(e *archive.Execution) error {
 	return nil
 }
 
-// place puts a child behind those that came before it: attempts and tasks in order, items from 0 on.
+// place checks that a child comes in order: attempts and tasks in order, items from 0 on.
 func (p *placed) place(x *flow.Execution) error {
 	switch {
 	case p.Kind != flow.KindWorkflow:
@@ -133,7 +133,7 @@ func (p *placed) place(x *flow.Execution) error {
 	return nil
 }
 
-// history adds events, which stand right behind their execution.
+// history adds events. They come directly after their execution.
 func (u *unpacker) history(all []archive.Event) error {
 	if u.x == nil {
 		return wrong(u.latest().ID, "events that do not stand behind it")
@@ -156,7 +156,7 @@ func (u *unpacker) history(all []archive.Event) error {
 	return nil
 }
 
-// closeHistory checks the history of the latest execution as the store does that of every one. The execution is ready to be written then.
+// closeHistory checks the history of the latest execution by the same rules as the store. Then the execution can be written.
 func (u *unpacker) closeHistory() error {
 	var f verification.Findings
 	x, events := u.x, u.events
@@ -169,7 +169,7 @@ func (u *unpacker) closeHistory() error {
 	return u.wrote(x.PayloadSize() + len(x.Outcome.Output) + u.eventBytes + 100*len(events))
 }
 
-// marked checks a mark: of each attempt, tasks come in order.
+// marked checks a mark: the tasks of each attempt come in order.
 func (u *unpacker) marked(m *archive.Mark) error {
 	x := u.latest()
 	switch {
@@ -219,7 +219,7 @@ func (u *unpacker) log(c *flow.LogChunk) error {
 	return nil
 }
 
-// named checks the name of a content: an execution has its own and uploads, and no other's.
+// named checks the name of a content: an execution can only have its own blobs and uploads.
 func (u *unpacker) named(b *archive.Blob) error {
 	x := u.latest()
 	if strings.HasPrefix(b.Name, "uploads/") || uploads.Owns(x.ID, b.Name) && blob.CheckName(b.Name) == nil {
@@ -228,18 +228,17 @@ func (u *unpacker) named(b *archive.Blob) error {
 	return wrong(x.ID, "the blob %.100q is not its own", b.Name)
 }
 
-// sensible reports whether a time can be stored: what counts microseconds of a year before 1970 or after 9999 is none of an execution.
+// sensible reports whether a time can be stored: rows count microseconds, and an execution has no time before 1970 or after 9999.
 func sensible(t time.Time) bool { return t.IsZero() || t.Year() >= 1970 && t.Year() < 10000 }
 
-// past reports whether something may have happened at a time: it can be stored, and has come.
+// past reports whether a time can be stored and has come.
 func (u *unpacker) past(t time.Time) bool { return sensible(t) && t.Sub(u.now) <= clocksApart }
 
-// clocksApart is how far the clocks of machines may be apart: that of the server that made an id and its database's, or those of two
-// installations.
+// clocksApart is how much the clocks of two machines may differ: of the server that made an id and its database, or of two installations.
 const clocksApart = 24 * time.Hour
 
-// checkTimes refuses times that no server could have given: lists and streams walk executions by their ids, which begin with a time, and
-// would have the execution where it does not belong.
+// checkTimes refuses times that no server could have written. Lists and streams walk executions by their ids, which begin with a time: a
+// wrong id would put the execution in the wrong place.
 func (u *unpacker) checkTimes(x *flow.Execution) error {
 	var ms [8]byte
 	copy(ms[2:], x.ID[:6])

@@ -1,5 +1,5 @@
-// Package archives writes executions that have ended into archives, and stores those of an archive in an empty store. It checks what it
-// stores as the store checks every execution, and decides nothing.
+// Package archives writes ended executions into archives, and stores the executions of an archive in an empty store. It applies the store's
+// checks to them and decides nothing.
 package archives
 
 import (
@@ -44,13 +44,13 @@ type Engine interface {
 	StillKept(ctx context.Context, x *flow.Execution) error
 }
 
-// Exporting says what goes into an archive: the trees of IDs or, without any, those that the filter selects.
+// Exporting selects the content of an archive: the trees of IDs or, without any, the trees that the filter selects.
 type Exporting struct {
 	IDs    []flow.ID
 	Filter store.Filter
 }
 
-// CheckExport refuses ids that cannot be exported, before anything of an archive is written.
+// CheckExport refuses ids that cannot be exported, before any part of the archive is written.
 func (a *Archives) CheckExport(ctx context.Context, ids []flow.ID) error {
 	for _, id := range ids {
 		x, err := a.Store.Get(ctx, id)
@@ -69,8 +69,8 @@ func (a *Archives) CheckExport(ctx context.Context, ids []flow.ID) error {
 	return nil
 }
 
-// Export writes an archive. What the filter selects and has not ended is named in it as left out. It holds a page of executions for each
-// level of a workflow. After an error the archive has no end, and nobody can take it for whole.
+// Export writes an archive. It names selected executions that have not ended as left out. It holds one page of executions for each level of
+// a workflow. After an error the archive has no end mark, so a reader cannot mistake it for a complete one.
 func (a *Archives) Export(ctx context.Context, to io.Writer, m archive.Manifest, q Exporting) error {
 	w, err := archive.NewWriter(to, m)
 	if err != nil {
@@ -115,7 +115,7 @@ type exporter struct {
 	uploads     map[blob.Sum]bool // that the archive has
 }
 
-// selected exports a tree that a filter has found, or says why it is left out.
+// selected exports a tree that a filter has found, or records why it is left out.
 func (x *exporter) selected(ctx context.Context, listed *flow.Execution) error {
 	if !listed.Stage.Terminal() {
 		return x.w.Row(&archive.Row{LeftOut: &archive.LeftOut{Execution: listed.ID, Why: "it is " + listed.Stage.String()}})
@@ -141,13 +141,13 @@ func (x *exporter) tree(ctx context.Context, top *flow.Execution) error {
 	if err != nil {
 		return err
 	}
-	if _, err := x.a.Store.Get(ctx, top.ID); err != nil { // the tree goes from its leaves on, and its top last
+	if _, err := x.a.Store.Get(ctx, top.ID); err != nil { // a tree is removed from its leaves up, its top last
 		return fmt.Errorf("it was removed while it was read: %w", err)
 	}
 	return x.w.Row(&archive.Row{End: &archive.End{Executions: n}})
 }
 
-// definition is the hash of the document that an execution ran on; "" where that is not known. The document goes into the archive once.
+// definition is the hash of the document that an execution ran on; "" if it is not known. The document is written once per archive.
 func (x *exporter) definition(ctx context.Context, execution *flow.Execution) (string, error) {
 	key := catalog.VersionKey(execution.Action, execution.Version)
 	if hash, known := x.definitions[key]; known {
@@ -166,7 +166,7 @@ func (x *exporter) definition(ctx context.Context, execution *flow.Execution) (s
 	return hash, x.w.Definition(archive.DefinitionName(execution.Action, execution.Version, hash), row.Document)
 }
 
-// contents exports the logs of an execution, and the blobs that it names.
+// contents exports the logs of an execution, and the blobs that its output names.
 func (x *exporter) contents(ctx context.Context, execution *flow.Execution) error {
 	for q := (store.LogQuery{Execution: execution.ID, Limit: exportLogs}); ; {
 		chunks, err := x.a.Store.ReadLogs(ctx, q)
@@ -192,7 +192,7 @@ func (x *exporter) contents(ctx context.Context, execution *flow.Execution) erro
 	var done []string
 	for _, r := range blob.References(execution.Outcome.Output) {
 		if !strings.HasPrefix(r.Name, "files/"+execution.ID.String()+"/") || blob.CheckName(r.Name) != nil || slices.Contains(done, r.Name) {
-			continue // another's, which is exported with that one
+			continue // it belongs to another execution, which exports it
 		}
 		done = append(done, r.Name)
 		if err := x.blob(ctx, r.Name, r.Name); err != nil {
@@ -215,7 +215,7 @@ func (x *exporter) contents(ctx context.Context, execution *flow.Execution) erro
 	return nil
 }
 
-// blob exports a content. It is read twice: a member begins with its size.
+// blob exports a content. It reads the content twice, because a member begins with its size.
 func (x *exporter) blob(ctx context.Context, member, name string) error {
 	size, err := x.size(ctx, name)
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, uploads.ErrNoBlobs) {
@@ -247,7 +247,7 @@ func (x *exporter) size(ctx context.Context, name string) (int64, error) {
 	return size, errors.Join(err, from.Close())
 }
 
-// walk writes a tree that has ended, each workflow before its tasks, and counts its executions.
+// walk writes an ended tree, each workflow before its tasks, and counts its executions.
 func (x *exporter) walk(ctx context.Context, execution *flow.Execution) (n int, err error) {
 	if err := x.execution(ctx, execution); err != nil || execution.Kind != flow.KindWorkflow {
 		return 1, err
@@ -329,7 +329,7 @@ func (x *exporter) marks(ctx context.Context, execution *flow.Execution) error {
 	return nil
 }
 
-// inputPiece is how many bytes of what an interactive execution was given are in a row.
+// inputPiece is how many bytes of an interactive execution's input are in one row.
 const inputPiece = 256 << 10
 
 func (x *exporter) checkInput(ctx context.Context, id flow.ID) error {

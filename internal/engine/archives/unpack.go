@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// WrittenAtOnce is how many executions, and about how many bytes of them, one transaction writes.
+	// WrittenAtOnce is how many executions, and about how many of their bytes, one transaction writes.
 	WrittenAtOnce = 200
 	writtenBytes  = 4 << 20
-	// mostDefinitions bounds the documents of an archive, by the bytes of all with their names.
+	// mostDefinitions bounds the documents of an archive: the bytes of all documents and their names.
 	mostDefinitions = 64 << 20
 	// chunksAtOnce is how many chunks of logs are written at a time.
 	chunksAtOnce = 500
 )
 
-// Unpacked says what an archive had.
+// Unpacked counts what an archive had.
 type Unpacked struct {
 	archive.Manifest
 
@@ -37,10 +37,10 @@ type Unpacked struct {
 	LeftOut           int // executions that the export left out
 }
 
-// Unpack stores the executions and definitions of an archive, as they come and in many transactions: after an error the store has a
-// part of them, and the caller removes it. It refuses a store that has something already, so that nothing of an archive, which
-// anybody can have written, ever stands among the rows of an installation. An archive that is wrong is refused with Invalid or
-// archive.ErrBroken. One execution and about 4 MB of others are in memory at once.
+// Unpack stores the executions and definitions of an archive in many transactions: after an error the store holds a part of them, and the
+// caller removes it. It refuses a store that is not empty: anybody can have written the archive, so its rows must not mix with the rows of
+// an installation. It refuses a wrong archive with Invalid or archive.ErrBroken. One execution and about 4 MB of others are in memory at
+// once.
 func (a *Archives) Unpack(ctx context.Context, from io.Reader) (*Unpacked, error) {
 	if err := a.checkEmpty(ctx); err != nil {
 		return nil, err
@@ -79,19 +79,19 @@ func (a *Archives) checkEmpty(ctx context.Context) error {
 	return nil
 }
 
-// unpacker stores one archive: it checks each row against those before it, and writes the rows of some executions together.
+// unpacker stores one archive: it checks each row against the rows before it, and writes the rows of several executions together.
 type unpacker struct {
 	ctx    context.Context //nolint:containedctx // the callbacks of archive.Read have none
 	a      *Archives
 	now    time.Time
 	result Unpacked
 
-	workflows     map[string]bool // by name, version and hash of a definition: whether it is a workflow's
+	workflows     map[string]bool // by name, version and hash of a definition: whether it is a workflow
 	versions      map[string]bool // names with versions
 	documentBytes int
 
 	inTree int      // executions of the tree so far
-	above  []placed // the workflows above the latest execution, and itself
+	above  []placed // the workflows above the latest execution, and the execution
 
 	// Of the latest execution:
 	x          *flow.Execution // until its history is whole
@@ -122,7 +122,7 @@ func (u *unpacker) manifest(m *archive.Manifest) error {
 	return nil
 }
 
-// document stores a definition under its version; it has the content that its name says.
+// document stores a definition under its version; the text must have the hash in its name.
 func (u *unpacker) document(name string, text []byte) error {
 	if u.documentBytes += len(name) + len(text); u.documentBytes > mostDefinitions {
 		return fault.New(name, "", fmt.Sprintf("the definitions of the archive have more than %d MB", mostDefinitions>>20), "export fewer executions at a time")
@@ -155,8 +155,7 @@ func documentKey(name string, version int, hash string) string {
 	return catalog.VersionKey(name, version) + "." + hash
 }
 
-// blob keeps a content: as an upload, or under its own name. That an execution has it is checked with the execution's rows, which
-// come later.
+// blob stores a content as an upload or under its own name. The rows of its execution come later and check that the execution has it.
 func (u *unpacker) blob(name string, size int64, content io.Reader) error {
 	if size > u.a.MostBlob {
 		return fault.New(name, fmt.Sprint(size), fmt.Sprintf("it has more than the %d bytes of the largest blob", u.a.MostBlob), "leave its execution out of the export")
@@ -182,7 +181,7 @@ func (u *unpacker) blob(name string, size int64, content io.Reader) error {
 	return nil
 }
 
-// row checks a row against what came before it, and gathers what is to be written.
+// row checks a row against the rows before it, and gathers it for writing.
 func (u *unpacker) row(r *archive.Row, _ []byte) error {
 	if err := u.check(r); err != nil {
 		return err
@@ -211,7 +210,7 @@ func (u *unpacker) row(r *archive.Row, _ []byte) error {
 	return nil
 }
 
-// wrote counts bytes of what is to be written, and writes it when it is enough.
+// wrote counts bytes to write, and writes the gathered rows when there are enough.
 func (u *unpacker) wrote(n int) error {
 	if u.bytes += n; u.bytes < writtenBytes && len(u.delta.Drafts) < WrittenAtOnce {
 		return nil
@@ -219,7 +218,7 @@ func (u *unpacker) wrote(n int) error {
 	return u.apply()
 }
 
-// apply writes what was gathered.
+// apply writes the gathered rows.
 func (u *unpacker) apply() error {
 	delta := u.delta
 	u.delta, u.bytes = store.Delta{}, 0

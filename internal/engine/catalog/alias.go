@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// An alias is a name for versions of a definition that may be moved from one to another: deploy@stable. What is submitted by an alias
-// is resolved once, at its start, and records both. Each move is one more version of a row beside the definitions, so the
-// rows are the audit, and the caches and waits that new versions have serve aliases too.
+// An alias is a name for versions of a definition that can be moved from one to another: deploy@stable. It is resolved once, when an
+// execution is submitted, and the execution records both. Each move is one more version of a row beside the definitions, so the rows are
+// the audit, and the caches and waits for new versions serve aliases too.
 
 const (
 	aliasPrefix = "alias:"
@@ -37,7 +37,7 @@ type aliasDocument struct {
 
 func aliasRow(name, alias string) string { return aliasPrefix + name + "@" + alias }
 
-// Choose returns the version that a caller gets, always the same one for the same text; 0: the alias stands for none.
+// Choose returns the version for a caller, always the same one for the same text; 0: the alias has no version.
 func Choose(a *api.Alias, by string) int {
 	if len(a.To) == 0 {
 		return 0
@@ -58,7 +58,7 @@ func Choose(a *api.Alias, by string) int {
 	return rest
 }
 
-// ReadAlias reads where an alias stands. One that was never set stands for nothing.
+// ReadAlias reads the targets of an alias. An alias that was never set has none.
 func ReadAlias(ctx context.Context, from Source, name, alias string) (*api.Alias, error) {
 	a, err := AliasMove(ctx, from, name, alias, 0)
 	if errors.Is(err, store.ErrNotFound) {
@@ -86,7 +86,7 @@ func AliasRow(a *api.Alias) (store.Definition, error) {
 	return store.Definition{Name: aliasRow(a.Name, a.Alias), Kind: aliasKind, Document: doc, Hash: sha256.Sum256(doc), CreatedAt: a.At}, err
 }
 
-// Aliases lists where the aliases of a definition stand, by name. Those that were removed are left out.
+// Aliases lists the aliases of a definition and their targets, by name, without removed aliases.
 func (c *Catalog) Aliases(ctx context.Context, name string) (all []api.Alias, err error) {
 	all = []api.Alias{}
 	prefix := aliasRow(name, "")
@@ -115,7 +115,7 @@ func (c *Catalog) Aliases(ctx context.Context, name string) (all []api.Alias, er
 	}
 }
 
-// AliasMoves lists up to n moves of an alias that are numbered below a number (0: all), the last one first. *NoSuch where there are none.
+// AliasMoves lists up to n moves of an alias with numbers below a bound (0: all), the last one first. *NoSuch if there are none.
 func (c *Catalog) AliasMoves(ctx context.Context, name, alias string, below, n int) (all []api.Alias, err error) {
 	all = []api.Alias{}
 	a := &api.Alias{}
@@ -141,7 +141,7 @@ func (c *Catalog) AliasMoves(ctx context.Context, name, alias string, below, n i
 	return all, nil
 }
 
-// aliasFix says which alias may be meant.
+// aliasFix suggests the alias that may be meant.
 func (c *Catalog) aliasFix(ctx context.Context, name, alias string) string {
 	all, err := c.Aliases(ctx, name)
 	if err != nil || len(all) == 0 {

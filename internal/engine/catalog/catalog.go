@@ -1,5 +1,5 @@
-// Package catalog is what a store knows by name: definitions with their versions, aliases and retirements; queues and languages; and the
-// settings that all servers share. It reads and remembers. Versions never change; what other servers may change is asked again after
+// Package catalog finds things of a store by name: definitions with their versions, aliases and retirements; queues and languages; and the
+// settings that all servers share. It reads and caches. Versions never change; rows that other servers may change are read again after
 // LatestFor. Definitions, aliases and retirements are written by decisions of the engine, names and settings in transactions of their own.
 package catalog
 
@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Catalog resolves names to definitions and remembers what it has decoded. Versions never change, so they are kept;
-// which version is the latest is asked again after a while.
+// Catalog resolves names to definitions and caches decoded versions. Versions never change; the latest version is read
+// again after a while.
 type Catalog struct {
 	store store.Store
 
@@ -32,30 +32,30 @@ type Catalog struct {
 	queues   map[string]bool
 }
 
-// aliased is where an alias stands, and when the store said so.
+// aliased is the targets of an alias, and when the store gave them.
 type aliased struct {
 	*api.Alias
 	asked time.Time
 }
 
-// LatestFor is how long a replica may believe that a version is the latest after another replica defined a newer one.
-// A caller that defines one may wait that long (Settle), so that every replica runs it once the answer is there.
+// LatestFor is how long a replica may believe that a version is the latest after another replica defined a newer one. A caller that defines
+// a version may wait that long (Settle), so that every replica runs it once the caller has its answer.
 const LatestFor = 250 * time.Millisecond
 
-// Limit bounds the decoded versions in memory; beyond it the memory starts anew.
+// Limit bounds the decoded versions in memory; beyond it the cache is emptied.
 const Limit = 5000
 
 func New(s store.Store) *Catalog {
 	return &Catalog{store: s, versions: map[string]*definition.Definition{}, queues: map[string]bool{flow.DefaultQueue: true}}
 }
 
-// recent remembers for latestFor what rows said that other servers may change. Each change of such a row has a number, 1, 2, …
+// recent caches, for latestFor, rows that other servers may change. Each change of such a row has a number, 1, 2, …
 type recent[T any] struct {
 	mu   sync.Mutex
 	rows map[string]heard[T]
 }
 
-// heard is what the store said, the number of the change that it saw, and when it was asked.
+// heard is an answer of the store, the number of the change that it saw, and when it was asked.
 type heard[T any] struct {
 	value  T
 	number int
@@ -63,8 +63,8 @@ type heard[T any] struct {
 	again  bool // one caller asks again
 }
 
-// get returns what was heard within latestFor. When that is nearly over, it sends one caller to ask again, and the others go on with
-// what was heard: where a hundred clients submit one action, they would otherwise all ask at once.
+// get returns an answer younger than latestFor. When the answer is almost that old, one caller asks again and the others use it: otherwise
+// a hundred clients that submit one action would all ask at once.
 func (r *recent[T]) get(name string) (value T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *recent[T]) get(name string) (value T, ok bool) {
 	return a.value, true
 }
 
-// keep remembers an answer. Answers may come late: the one that saw the later change counts.
+// keep caches an answer. Answers may come late: the one that saw the later change counts.
 func (r *recent[T]) keep(name string, value T, number int, asked time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,23 +101,23 @@ type Resolved struct {
 	Version    int
 	latest     bool      // it was asked for as the newest
 	asked      time.Time // when; zero: the catalog has it already
-	alias      aliased   // by which it was asked for; asked is zero where the catalog has it already
+	alias      aliased   // the alias that was asked for; asked is zero where the catalog has it already
 }
 
-// Source is where a version is read that the catalog does not have: the store, or a decision's transaction.
+// Source reads a version that is not in the catalog: the store, or a decision's transaction.
 type Source interface {
 	Definition(ctx context.Context, name string, version int) (store.Definition, error)
 }
 
-// Get loads a version of a definition; 0 is the latest, or what the name's alias stands for. It returns the version as well.
+// Get loads a version of a definition; 0 is the latest, or the target of the name's alias. It returns the version as well.
 func (c *Catalog) Get(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
 	return c.GetFor(ctx, name, version, "")
 }
 
-// Loader loads a version of a definition, as requests of children need it: GetFor, or what stands for it.
+// Loader loads a version of a definition for the requests of children: GetFor or a replacement.
 type Loader = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error)
 
-// GetFor is get for the caller of a text: where an alias stands for several versions, the same text gets the same one.
+// GetFor is Get for a caller's text: if an alias has several versions, the same text gets the same version.
 func (c *Catalog) GetFor(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
 	r, err := c.Resolve(ctx, c.store, name, version, by)
 	if err != nil {
@@ -127,9 +127,9 @@ func (c *Catalog) GetFor(ctx context.Context, name string, version int, by strin
 	return r.Definition, r.Version, nil
 }
 
-// Resolve is getFor, and leaves it to the caller to remember what was read.
+// Resolve is GetFor, but leaves it to the caller to cache the result.
 func (c *Catalog) Resolve(ctx context.Context, from Source, name string, version int, by string) (r Resolved, err error) {
-	if strings.ContainsRune(name, ':') { // what else lies among the definitions
+	if strings.ContainsRune(name, ':') { // other names among the definitions
 		return r, fmt.Errorf("definition %q: %w", name, store.ErrNotFound)
 	}
 	name, alias, _ := strings.Cut(name, "@")
@@ -164,8 +164,8 @@ func (c *Catalog) Resolve(ctx context.Context, from Source, name string, version
 	if !newest {
 		return r, nil
 	}
-	// What was known of the alias may be older than the version that was read: who defines a version that the name does not stand for
-	// writes both at once.
+	// The cached alias may be older than the version that was read: when a version is defined that the name does not get, both rows are
+	// written at once.
 	r.alias.asked = time.Now()
 	if r.alias.Alias, err = ReadAlias(ctx, from, name, definition.LatestAlias); err != nil {
 		return r, err
@@ -178,7 +178,7 @@ func (c *Catalog) Resolve(ctx context.Context, from Source, name string, version
 	return of, err
 }
 
-// alias looks up where an alias stands. asked is zero where the catalog has it already.
+// alias looks up the targets of an alias. asked is zero if the catalog has them already.
 func (c *Catalog) alias(ctx context.Context, from Source, name, alias string) (aliased, error) {
 	if known, ok := c.aliases.get(aliasRow(name, alias)); ok {
 		return aliased{Alias: known}, nil
@@ -188,8 +188,8 @@ func (c *Catalog) alias(ctx context.Context, from Source, name, alias string) (a
 	return aliased{a, asked}, err
 }
 
-// Remember keeps what was read from the store. What a transaction has read is remembered once it is committed: it may have
-// read a version that it defined itself.
+// Remember caches what was read from the store. The reads of a transaction are cached after its commit: it may have read a version that it
+// defined itself.
 func (c *Catalog) Remember(r Resolved) {
 	if !r.alias.asked.IsZero() {
 		c.NoteAlias(r.alias.Alias, r.alias.asked)
@@ -203,7 +203,7 @@ func (c *Catalog) Remember(r Resolved) {
 	}
 }
 
-// Known returns a version that the catalog has already, or nil. A version never changes, so it is what Resolve returns.
+// Known returns a version that the catalog has, or nil. A version never changes, so it is what Resolve returns.
 func (c *Catalog) Known(name string, version int) *definition.Definition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,17 +223,17 @@ func (c *Catalog) keep(key string, d *definition.Definition) {
 	c.versions[key] = d
 }
 
-// NoteAlias remembers where an alias stood when the store was asked.
+// NoteAlias caches the targets of an alias as of the time when the store was asked.
 func (c *Catalog) NoteAlias(a *api.Alias, asked time.Time) {
 	c.aliases.keep(aliasRow(a.Name, a.Alias), a, a.Number, asked)
 }
 
-// NoteLatest remembers that a version was the newest when the store was asked.
+// NoteLatest caches that a version was the newest when the store was asked.
 func (c *Catalog) NoteLatest(name string, version int, asked time.Time) {
 	c.latest.keep(name, version, version, asked)
 }
 
-// Forget lets everything be read again that was read before.
+// Forget empties the caches.
 func (c *Catalog) Forget() {
 	c.latest.forget()
 	c.aliases.forget()

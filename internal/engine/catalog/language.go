@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Languages remembers what code may be written in beside the built-in languages: what this server's configuration adds,
-// and what workers have brought. A language, once brought, stays known, as a queue does: its worker may come back.
+// Languages caches the languages beside the built-in ones: from this server's configuration and from workers. A worker's language stays
+// known, as its queue does: the worker may come back.
 type Languages struct {
 	store store.Store
 
@@ -31,11 +31,11 @@ func NewLanguages(s store.Store, configured []string) *Languages {
 	return l
 }
 
-// mostNamed is how many languages that profiles add are named to users.
+// mostNamed is how many of the languages that profiles add are listed for users.
 const mostNamed = 24
 
-// Meant says what to write for the name of a language that no profile has. It names the languages that profiles of this
-// server and of workers add too; where the store cannot be read, those that this server knows.
+// Meant suggests a replacement for a language that no profile has. It also names languages that profiles of this server and of workers add;
+// if the store cannot be read, those that this server knows.
 func (l *Languages) Meant(ctx context.Context, name string) string {
 	if fix := language.BuiltIn().Suggest(name); fix != "" {
 		return fix
@@ -67,7 +67,7 @@ func (l *Languages) learn(name string) {
 	l.known[name] = true
 }
 
-// Knows reports whether some profile, of this server or of a worker, says how code in a language is run.
+// Knows reports whether a profile, of this server or of a worker, can run code in a language.
 func (l *Languages) Knows(ctx context.Context, name string) (bool, error) {
 	if _, ok := language.BuiltIn().Resolve(name); ok || l.has(name) {
 		return true, nil
@@ -86,11 +86,11 @@ func (l *Languages) Knows(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// MostLanguages is how many languages there are when workers bring no more. Their names are kept for good, in the store and in the memory
-// of each server.
+// MostLanguages is the number of languages from which on workers cannot add more. Their names are kept for good, in the store and in the
+// memory of each server.
 const MostLanguages = 1000
 
-// ErrTooManyLanguages refuses a worker that brings a new one.
+// ErrTooManyLanguages refuses a worker with a new language.
 var ErrTooManyLanguages = errors.New("too many languages")
 
 // LearnOffered makes the languages that a worker offers known to every replica, for good, up to MostLanguages.

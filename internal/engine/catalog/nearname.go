@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// nearNames is how many registered names are looked through for one that may have been meant.
+	// nearNames is how many registered names are searched for the one that may have been meant.
 	nearNames = 1000
 	// NamesShown is how many of them are listed when none is near.
 	NamesShown = 20
 )
 
-// NameFix is Of of a Fixes for one name.
+// NameFix is Fixes.Of for one name.
 func (c *Catalog) NameFix(ctx context.Context, name string, version int) (string, error) {
 	return c.Fixes(nil).Of(ctx, name, version)
 }
 
-// Fixes says what may be meant by names of actions and workflows that do not exist. It reads the names that there are once, however many
-// it is asked about: a document may mention 9,000 that do not exist.
+// Fixes suggests names for actions and workflows that do not exist. It reads the existing names once, however often it is called: a
+// document may mention 9,000 that do not exist.
 type Fixes struct {
 	catalog *Catalog
 	among   []string
@@ -34,7 +34,7 @@ type Fixes struct {
 // Fixes are for definitions that mention names. among are the names of definitions that are about to be stored.
 func (c *Catalog) Fixes(among []string) *Fixes { return &Fixes{catalog: c, among: among} }
 
-// Of says what may be meant: another version, the closest name, or one of those that there are.
+// Of suggests another version, the closest name, or some of the existing names.
 func (f *Fixes) Of(ctx context.Context, name string, version int) (string, error) {
 	c := f.catalog
 	if base, alias, has := strings.Cut(name, "@"); has {
@@ -68,7 +68,7 @@ func builtIns() []string {
 	return slices.DeleteFunc(slices.Clone(definition.BuiltIns), func(s string) bool { return s == string(definition.KindWorkflow) })
 }
 
-// read reads the names that there are.
+// read reads the existing names.
 func (f *Fixes) read(ctx context.Context) error {
 	if f.near != nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 var queueName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 
-// CheckQueue says what is wrong with the name of a queue.
+// CheckQueue returns what is wrong with the name of a queue.
 func CheckQueue(name string) error {
 	if !queueName.MatchString(name) {
 		return fmt.Errorf("queue %.100q: a queue's name is 1 to 100 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit", name)
@@ -53,7 +53,7 @@ func (c *Catalog) DeclareQueues(ctx context.Context, names []string) error {
 	return nil
 }
 
-// KnowsQueue reports whether a queue has ever been declared or served.
+// KnowsQueue reports whether a queue was ever declared or served.
 func (c *Catalog) KnowsQueue(ctx context.Context, name string) (bool, error) {
 	c.mu.Lock()
 	known := c.queues[name]
@@ -70,8 +70,8 @@ func (c *Catalog) KnowsQueue(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// Queues are the names of all queues that are known, in order: those that a document or a server declares, that a worker
-// has served once, and the default one.
+// Queues are the names of all known queues, in order: those that a document or a server declares, those that a worker has ever served, and
+// the default one.
 func (c *Catalog) Queues(ctx context.Context) ([]string, error) {
 	const page = 1000
 	names := []string{flow.DefaultQueue}

@@ -14,17 +14,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A definition that is retired is kept with all its versions, and nothing new of it is accepted: by name, version or alias, from
-// callers, schedules and rules. Workflows that have begun go on, and their tasks may run it. As with aliases each retirement is one more
-// version of a row beside the definitions.
+// A retired definition is kept with all its versions, but new executions of it are refused: by name, version or alias, from callers,
+// schedules and rules. Workflows that have begun continue, and their tasks may run it. As with aliases, each retirement is one more version
+// of a row beside the definitions.
 
 const (
 	retiredPrefix = "retired:"
 	retiredKind   = "retired"
 )
 
-// Retirement is the latest decision about a definition: whether it is retired, the time, the author and the reason. The
-// zero value is of one that never was.
+// Retirement is the latest decision about a definition: whether it is retired, the time, the author and the reason. The zero value belongs
+// to a definition that was never retired.
 type Retirement struct {
 	Name    string
 	Number  int // of the decision, from 1
@@ -49,7 +49,7 @@ func retirementOf(row *store.Definition) (Retirement, error) {
 	return Retirement{Name: d.Name, Number: row.Version, Retired: d.Retired, At: row.CreatedAt, By: d.By, Reason: d.Reason}, nil
 }
 
-// retirement looks up whether a definition is retired. As of aliases, what another server has decided is known within latestFor.
+// retirement looks up whether a definition is retired. As with aliases, decisions of other servers are known within LatestFor.
 func (c *Catalog) retirement(ctx context.Context, name string) (Retirement, error) {
 	if known, ok := c.retired.get(name); ok {
 		return known, nil
@@ -63,7 +63,7 @@ func (c *Catalog) retirement(ctx context.Context, name string) (Retirement, erro
 	return r, nil
 }
 
-// RefuseRetired refuses what is new of a definition that is retired: *Invalid.
+// RefuseRetired refuses new executions of a retired definition: *Invalid.
 func (c *Catalog) RefuseRetired(ctx context.Context, name string) error {
 	r, err := c.retirement(ctx, name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Catalog) RefuseRetired(ctx context.Context, name string) error {
 	return fault.New("action", name, r.Say(), "name another one, or bring it back: pawl retire "+name+" --undo")
 }
 
-// Say returns the sentence for users that the definition is retired, with the time, the account and the reason, as far as these are known.
+// Say returns the sentence for users that the definition is retired, with the time, the account and the reason if they are known.
 func (r *Retirement) Say() string {
 	say := fmt.Sprintf("%s is retired since %s", r.Name, r.At.UTC().Format(time.RFC3339))
 	if r.By != "" {
@@ -87,7 +87,7 @@ func (r *Retirement) Say() string {
 	return say
 }
 
-// Registered loads the newest version of a definition; *NoSuch where there is none.
+// Registered loads the newest version of a definition; *NoSuch if there is none.
 func (c *Catalog) Registered(ctx context.Context, name string) (store.Definition, error) {
 	if fault.BadText(name, fault.ActionLimit) != "" {
 		return store.Definition{}, &fault.NoSuch{Say: fmt.Sprintf("there is no action or workflow %q", fault.Short(name)), Fix: "a name has lower-case letters, digits, '.', '_' and '-'"}
@@ -99,7 +99,7 @@ func (c *Catalog) Registered(ctx context.Context, name string) (store.Definition
 	return row, c.Unregistered(ctx, name, 0)
 }
 
-// Unregistered says that there is no such definition, or no such version of it (0: none at all), and what may have been meant: *NoSuch.
+// Unregistered returns *NoSuch: the definition or its version (0: all) does not exist, with a suggestion.
 func (c *Catalog) Unregistered(ctx context.Context, name string, version int) error {
 	fix, err := c.NameFix(ctx, name, version)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Catalog) Unregistered(ctx context.Context, name string, version int) er
 	return &fault.NoSuch{Say: fmt.Sprintf("there is no action or workflow %.100q", name), Fix: fix}
 }
 
-// Retired returns which of some definitions are retired, by name, in one read.
+// Retired returns the retired ones of some definitions, by name, in one read.
 func (c *Catalog) Retired(ctx context.Context, names []string) (map[string]Retirement, error) {
 	rows := slices.Clone(names)
 	for i := range rows {
@@ -152,7 +152,7 @@ func ReadRetirement(ctx context.Context, from Source, name string) (Retirement, 
 	return retirementOf(&row)
 }
 
-// IsRetired remembers a decision that was stored when the store was asked, or later.
+// IsRetired caches a decision that was stored when the store was asked, or later.
 func (c *Catalog) IsRetired(r Retirement, asked time.Time) {
 	c.retired.keep(r.Name, r, r.Number, asked)
 }

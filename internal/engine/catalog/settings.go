@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Persist runs a transaction beside the committer's, and again when another replica was faster: replicas that start on an
-// empty store declare the same things at the same time.
+// Persist runs a transaction outside the committer, and repeats it if another replica was faster: replicas that start on an empty store
+// declare the same things at the same time.
 func Persist(ctx context.Context, s store.Store, decide func(context.Context, store.Tx) error) error {
 	return store.Repeat(func(int) error { return s.Update(ctx, decide) })
 }
 
-// PersistNames adds names to a registry of the store, in one transaction. They are in order, so that replicas that add the same do not
-// wait for each other in a circle.
+// PersistNames adds names to a registry of the store, in one transaction. It sorts them, so that replicas that add the same names do not
+// deadlock.
 func PersistNames(ctx context.Context, s store.Store, to store.NameKind, names ...string) error {
 	return Persist(ctx, s, func(ctx context.Context, tx store.Tx) error {
 		now, err := tx.Now(ctx)
@@ -36,12 +36,12 @@ func PersistNames(ctx context.Context, s store.Store, to store.NameKind, names .
 // workerKeyName is the setting that holds the key of WorkerKey.
 const workerKeyName = "worker_key"
 
-// WorkerKey is a random key that all replicas on the store share, for the tokens of workers.
+// WorkerKey is a random key for the tokens of workers, shared by all replicas on the store.
 func (c *Catalog) WorkerKey(ctx context.Context) ([]byte, error) {
 	return c.SharedKey(ctx, workerKeyName)
 }
 
-// SharedKey is a random key that all replicas on the store share under a name, made by the one that asks first.
+// SharedKey is a random key with a name, shared by all replicas on the store. The replica that asks first makes it.
 func (c *Catalog) SharedKey(ctx context.Context, name string) ([]byte, error) {
 	doc, err := c.store.Setting(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
