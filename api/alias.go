@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// AliasTarget is a version that an alias stands for.
+// AliasTarget is one of the versions that an alias selects.
 type AliasTarget struct {
 	Version int `json:"version" doc:"Registered version of the definition"`
 
@@ -18,7 +18,7 @@ type AliasOrder struct {
 	Reason string        `json:"reason,omitempty" doc:"Reason, shown in the history of the alias"`
 }
 
-// Alias is where an alias of a definition stands since a move.
+// Alias is the state of an alias after a move.
 type Alias struct {
 	Name   string        `json:"name" doc:"Name of the definition"`
 	Alias  string        `json:"alias" doc:"Name of the alias, for example stable in report@stable"`
@@ -30,7 +30,7 @@ type Alias struct {
 	Moved  bool          `json:"moved,omitempty" doc:"Answer to an order only: whether it changed anything"`
 }
 
-// AliasPage is the aliases of a definition by name, or the moves of one, the last one first.
+// AliasPage lists the aliases of a definition by name, or the moves of one alias, newest first.
 type AliasPage struct {
 	Aliases    []Alias `json:"aliases" doc:"Aliases by name, or the moves of one alias, newest first"`
 	NextCursor string  `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`

@@ -2,7 +2,8 @@ package api
 
 import "time"
 
-// Archive says which archive a server shows. Such a server changes nothing: it answers GET and HEAD, and refuses every other request.
+// Archive identifies the archive that a server shows. Such a server changes nothing: it answers GET and HEAD, and refuses every other
+// request.
 type Archive struct {
 	From       string    `json:"from" doc:"Host name of the server that wrote the archive"`
 	At         time.Time `json:"at" doc:"When the archive was written"`

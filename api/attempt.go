@@ -2,7 +2,7 @@ package api
 
 import "encoding/json"
 
-// Attempt is one attempt of an execution: what its worker was given, and how it ended.
+// Attempt is one attempt of an execution: the content that its worker got, and how the attempt ended.
 type Attempt struct {
 	Execution string `json:"execution" doc:"ID of the execution"`
 	Attempt   int    `json:"attempt" doc:"Number of the attempt, from 1"`
@@ -19,12 +19,12 @@ type Attempt struct {
 
 	Chain string `json:"chain,omitempty" doc:"Pawl-Chain header for requests that the attempt sends, if a rule started the execution"`
 
-	// Payload is what the handler got: the input, or what the action's definition makes of it, with every expression evaluated.
+	// Payload is the content for the handler: the input, or the action's definition with every expression evaluated.
 	Payload json.RawMessage `json:"payload,omitempty" doc:"Content for the handler: the input, or the definition with expressions evaluated"`
 
 	Began bool `json:"began" doc:"Whether a worker reported that it began the attempt"`
 	Lost  bool `json:"lost,omitempty" doc:"The worker was lost, so the result of the attempt is unknown"`
-	// Status is how the attempt ended, or where it stands. That of an earlier attempt than the last is of the attempt alone.
+	// Status is the attempt's final status, or its current one. An earlier attempt has its own status, not that of the execution.
 	Status Status          `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 	Error  *Error          `json:"error,omitempty" doc:"Why the attempt did not complete"`
 	Output json.RawMessage `json:"output,omitempty" doc:"Output, for the last attempt only: outputs of earlier attempts are not kept"`

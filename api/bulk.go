@@ -1,10 +1,9 @@
 package api
 
-// BulkLimit is how many executions one bulk request is about at the most.
+// BulkLimit is the largest number of executions in one bulk request.
 const BulkLimit = 1000
 
-// BulkRequest asks for something to be done to many executions: to those that are named, or to those that the parameters of the
-// request select.
+// BulkRequest asks for an operation on many executions: those in IDs, or those that the query parameters select.
 type BulkRequest struct {
 	IDs    []string `json:"ids,omitempty" doc:"Up to 1,000 execution IDs; if absent, the query parameters select"`
 	Reason string   `json:"reason,omitempty" doc:"Cancel only: reason, shown to people"`
@@ -21,7 +20,7 @@ type BulkResult struct {
 	NextCursor string      `json:"next_cursor,omitempty" doc:"More executions match: repeat the request with this as cursor"`
 }
 
-// BulkEntry says what became of one execution of a bulk request.
+// BulkEntry is the result for one execution of a bulk request.
 type BulkEntry struct {
 	ID      string   `json:"id" doc:"Id of the execution; begins with ex_"`
 	Status  Status   `json:"status,omitempty" doc:"Status of the execution after the request"`

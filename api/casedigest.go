@@ -8,21 +8,20 @@ import (
 	"strconv"
 )
 
-// CaseDigest says how each case of an evaluation ended, by one letter, and what all cases together took. It has no
-// output of the cases, so that 1,000 of them, the most that there may be, need 1.2 KB. The last event of the evaluation
-// has it, as the member "cases" of its data; lists have it with digest=true.
+// CaseDigest has one letter for the verdict of each case, and the times of all cases together. It holds no output, so 1,000 cases (the
+// maximum) need 1.2 KB. The last event of the evaluation carries it as the member "cases" of its data; lists carry it with digest=true.
 type CaseDigest struct {
 	Passed int    `json:"passed" doc:"Cases with the verdict ok"`
 	Total  int    `json:"total" doc:"Number of cases"`
 	Cells  string `json:"cells" doc:"One letter for each case, in their order: P passed, U passed and compared with nothing, W wrong_answer, T timeout, C cpu_timeout, M oom, O output_limit, X nonzero_exit, S signal, K killed, E checker_error, I infra_error, N skipped, ? any other"`
-	// Names tells lists of names apart: what has the same has the same cases.
+	// Names is a fingerprint of the case names: two evaluations with the same value have the same names.
 	Names           string  `json:"names,omitempty" doc:"Start of a SHA-256 over the case names; absent if all are numbered"`
 	WallMS          float64 `json:"wall_ms" doc:"Sum over all cases, in milliseconds"`
 	CPUMS           float64 `json:"cpu_ms" doc:"Sum over all cases, in milliseconds"`
 	PeakMemoryBytes int64   `json:"peak_memory_bytes" doc:"Highest of any case"`
 }
 
-// Letters of CaseDigest.Cells beside those of caseLetters.
+// Letters of CaseDigest.Cells that are not in caseLetters.
 const (
 	CasePassed     = 'P'
 	CaseUncompared = 'U' // passed, and compared with nothing
@@ -35,7 +34,7 @@ var caseLetters = map[string]byte{
 	"infra_error": 'I', Skipped: CaseSkipped,
 }
 
-// CaseLetter is the letter of CaseDigest.Cells for a verdict.
+// CaseLetter returns the letter of CaseDigest.Cells for a verdict.
 func CaseLetter(verdict string, uncompared bool) byte {
 	switch l, ok := caseLetters[verdict]; {
 	case ok:
@@ -48,7 +47,7 @@ func CaseLetter(verdict string, uncompared bool) byte {
 	return CasePassed
 }
 
-// CaseNames is what CaseDigest.Names is of the names of cases.
+// CaseNames computes CaseDigest.Names from the names of the cases.
 func CaseNames(names []string) string {
 	sum, numbered := sha256.New(), true
 	for i, name := range names {
@@ -61,9 +60,9 @@ func CaseNames(names []string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// DigestCases sums up the cases in the output of an evaluation; nil: it has none, or is not the output of code.
+// DigestCases sums up the cases in the output of an evaluation. It returns nil if the output has no cases or is not the output of code.
 func DigestCases(output json.RawMessage) *CaseDigest {
-	if !bytes.Contains(output, []byte(`"cases":`)) { // the output of a run without cases may have megabytes, which are not decoded for nothing
+	if !bytes.Contains(output, []byte(`"cases":`)) { // the output of a run without cases may have megabytes; do not decode it for nothing
 		return nil
 	}
 	var run struct {

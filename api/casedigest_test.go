@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// Each verdict has its own letter. The digest of 1,000 cases has 1,200 bytes at most: the cases' output is no part of it.
+// Each verdict has its own letter. The digest of 1,000 cases has at most 1,200 bytes, since it does not contain their output.
 func TestDigestCases(t *testing.T) {
 	t.Parallel()
 	all := CodeResult{WallMS: 1234567.125, CPUMS: 1234567.125, PeakMemoryBytes: 1 << 40}

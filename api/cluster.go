@@ -2,12 +2,12 @@ package api
 
 import "time"
 
-// Queue is how long a queue is and which workers serve it.
+// Queue is the length of a queue and the workers that serve it.
 type Queue struct {
 	Queue   string `json:"queue" doc:"Name of the queue"`
 	Handler string `json:"handler,omitempty" doc:"This entry counts only executions that need this handler"`
 	Runtime string `json:"runtime,omitempty" doc:"This entry counts only executions that need this runtime"`
-	// WorkerLabels are of the part of the queue that waits for workers with them.
+	// WorkerLabels are set if this entry counts only the executions that need a worker with these labels.
 	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"This entry counts only executions that need these worker labels"`
 	Ready        int               `json:"ready" doc:"Executions waiting for a worker"`
 	Oldest       time.Time         `json:"oldest,omitzero" doc:"When the longest-waiting execution was queued"`
@@ -22,7 +22,7 @@ type Queues struct {
 	NextCursor string  `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
-// Key is how full a concurrency key is.
+// Key is the number of holders and waiters of a concurrency key.
 type Key struct {
 	Key     string `json:"key" doc:"Concurrency key"`
 	Holders int    `json:"holders" doc:"Executions that hold the key"`
@@ -42,12 +42,12 @@ type Worker struct {
 	Queues   []string `json:"queues" doc:"Queues that the worker serves"`
 	Kinds    []string `json:"kinds,omitempty" doc:"What it runs: kinds and handlers, runtimes as runtime:NAME, languages as code:NAME"`
 	Slots    int      `json:"slots" doc:"Executions that the worker runs at the same time, at most"`
-	// Labels are what executions may ask for with their worker_labels.
+	// Labels can be required by executions in their worker_labels.
 	Labels    map[string]string `json:"labels,omitempty" doc:"Labels that executions can require with worker_labels"`
 	StartedAt time.Time         `json:"started_at" doc:"When the session began"`
 	ExpiresAt time.Time         `json:"expires_at" doc:"When the lease ends unless it is renewed"`
 	Paused    *Pause            `json:"paused,omitempty" doc:"Present while the worker is paused: it gets no new executions"`
-	// Holds and Executions are there with executions=true.
+	// Holds and Executions are set with executions=true.
 	Holds      int         `json:"holds,omitempty" doc:"Executions that it holds now, one per slot; with executions=true"`
 	Executions []Execution `json:"executions,omitempty" doc:"Up to 100 of the held executions, oldest first; with executions=true"`
 }
@@ -56,7 +56,7 @@ type Worker struct {
 type Workers struct {
 	Workers    []Worker `json:"workers" doc:"Live sessions"`
 	NextCursor string   `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
-	// Lost is there with lost=true.
+	// Lost is set with lost=true.
 	Lost []LostWorker `json:"lost,omitempty" doc:"Up to 100 sessions lost in the last day since this server started; with lost=true"`
 }
 
@@ -64,9 +64,9 @@ type Workers struct {
 type Stats struct {
 	Version   string    `json:"version" doc:"Version of this server"`
 	StartedAt time.Time `json:"started_at" doc:"When this server process started"`
-	// Executions counts what has not ended, by status.
+	// Executions counts the unfinished executions by status.
 	Executions map[Status]int `json:"executions" doc:"Unfinished executions by status"`
-	// Counters are those of this process since it started, by name, as in /metrics without prefix and suffix.
+	// Counters are the counters of this process since its start, named as in /metrics but without prefix and suffix.
 	Counters   map[string]float64 `json:"counters" doc:"Counters of this process by name, as in /metrics but without prefix and suffix"`
 	StoreBytes int64              `json:"store_bytes" doc:"Size of the store in bytes"`
 	Workers    int                `json:"workers" doc:"Number of live sessions"`
@@ -75,28 +75,28 @@ type Stats struct {
 	Goroutines int                `json:"goroutines" doc:"Goroutines of this process"`
 }
 
-// Verification is what a look at every row of the store found.
+// Verification is the result of checking every row of the store.
 type Verification struct {
 	At time.Time `json:"at" doc:"When the check began"`
-	// Broken are the promises that some row breaks; at most about a thousand are listed.
+	// Broken lists the rows that violate an invariant, at most about a thousand.
 	Broken []Violation `json:"broken" doc:"Rows that violate an invariant, about 1,000 at most"`
-	// Promises are those that were looked at, by number, and whether each is kept.
+	// Promises are the checked invariants, by number.
 	Promises []Invariant `json:"promises" doc:"Invariants that were checked, by number"`
-	// Seconds is how long it took.
+	// Seconds is the duration of the check.
 	Seconds float64 `json:"seconds" doc:"Duration of the check in seconds"`
-	// Replayed is what was replayed, where that was asked for.
+	// Replayed is set if a replay was requested.
 	Replayed *Replayed `json:"replayed,omitempty" doc:"Result of replaying histories, if requested"`
 }
 
-// Replayed counts the histories that went through the rules once more. What does not follow from them is among the promises that are
-// broken.
+// Replayed counts the histories that were decided by the rules once more. Recorded decisions that the rules do not give are in
+// Verification.Broken.
 type Replayed struct {
 	Executions int `json:"executions" doc:"Executions whose histories were replayed"`
 	Events     int `json:"events" doc:"Number of their events"`
 	Unknown    int `json:"unknown" doc:"Executions with a part that is not recorded, or no longer kept"`
 }
 
-// Invariant is a promise of docs/invariants.md that a verification has looked at.
+// Invariant is the result for one invariant of docs/invariants.md.
 type Invariant struct {
 	Invariant int    `json:"invariant" doc:"Number in docs/invariants.md"`
 	Says      string `json:"says" doc:"The invariant in one sentence"`
@@ -105,7 +105,7 @@ type Invariant struct {
 	Broken    int    `json:"broken,omitempty" doc:"Number of violations of this invariant"`
 }
 
-// Violation is one broken promise.
+// Violation is a row that violates an invariant.
 type Violation struct {
 	Invariant int    `json:"invariant" doc:"Number in docs/invariants.md"`
 	Execution string `json:"execution,omitempty" doc:"Execution concerned; empty if there is none"`
@@ -117,14 +117,14 @@ type Health struct {
 	Status string `json:"status" doc:"ok"`
 }
 
-// Activity is what one server has done lately. It is kept in its memory, for a day.
+// Activity counts the work of one server. The server keeps it in memory, for a day.
 type Activity struct {
 	Since time.Time      `json:"since" doc:"When this process started; earlier activity is not known"`
 	Step  Duration       `json:"step" doc:"Length of a step"`
 	Steps []ActivityStep `json:"steps" doc:"Steps, oldest first; the last one is still running"`
 }
 
-// ActivityStep counts what a server has done in one span of time.
+// ActivityStep counts the work of a server in one span of time.
 type ActivityStep struct {
 	At        time.Time `json:"at" doc:"Start of the step"`
 	Submitted int64     `json:"submitted,omitempty" doc:"Executions accepted, without tasks of workflows"`

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-run/pawl/internal/language"
 )
 
-// Code is a piece of code to evaluate: what POST /api/v1/evaluations takes and what a task of kind "code" has in `with`.
-// The server reads it strictly: what is unknown or impossible is refused, every fault at once. The tag "check" names the server's
-// check of a field, "also" another name under which it is read, and "hint" names of other systems for it, which are refused with its own.
+// Code is a piece of code to evaluate: what POST /api/v1/evaluations takes and what a task of kind "code" has in `with`. The server reads
+// it strictly: it refuses unknown fields and impossible values, and reports all errors at once. The tag "check" names the server's check of
+// a field, "also" a second name that is accepted for it, and "hint" names that other systems use, which are refused with the right name.
 type Code struct {
 	Language string             `json:"language" check:"language" hint:"lang,language_id" doc:"Built-in language, an alias of one, or a language from a profile"`
 	Source   string             `json:"source" check:"source" hint:"code,source_code,program,script" doc:"Source code of the program"`
@@ -23,28 +23,27 @@ type Code struct {
 	Env      map[string]string  `json:"env,omitempty" check:"env" doc:"Environment variables, in addition to those of the language"`
 	Stdin    Content            `json:"stdin,omitzero" check:"stdin" hint:"input" doc:"Standard input; default: empty"`
 	Limits   CodeLimits         `json:"limits,omitzero" hint:"memory_limit,time_limit" doc:"Limits of the run; defaults come from the language"`
-	// CompileLimits are those of the compile step. A language that is not compiled has none, and no use for them.
+	// CompileLimits apply to the compile step. A language that is not compiled has no such limits.
 	CompileLimits CodeLimits `json:"compile_limits,omitzero" doc:"Compiled languages only: limits of the compiler; defaults come from the language"`
 	Collect       []string   `json:"collect,omitempty" check:"patterns" doc:"Files to return: paths, directories or patterns"`
-	// Runtime asks for a runtime by name; empty: the worker's own choice.
+	// Runtime selects a runtime by name; if empty, the worker chooses.
 	Runtime string `json:"runtime,omitempty" doc:"Name of the runtime; default: the worker chooses"`
-	// Interactive lets the program read what is sent to the execution's stdin while it runs, instead of Stdin.
+	// Interactive lets the program read the input sent to the execution while it runs, instead of Stdin.
 	Interactive bool `json:"interactive,omitempty" doc:"The program reads input sent to /api/v1/executions/{id}/stdin while it runs"`
-	// RerunNearLimit is how many times more a run is made that has exceeded a limit by so little that the machine may be to blame; see
-	// [RerunMargin].
+	// RerunNearLimit is how often a run is repeated if it exceeded a limit by so little that the machine may be the cause; see [RerunMargin].
 	RerunNearLimit int `json:"rerun_near_limit,omitempty" check:"reruns" doc:"Most repeats of a run that just missed a limit, 0 to 4"`
 
-	// Cases are many inputs instead of one: the program is compiled once and run for each. Compare says how their outputs
-	// are compared; nil: trimmed. StopOnFailure skips the cases after the first that does not pass.
+	// Cases are many inputs instead of one: the program is compiled once and run for each case. Compare selects how their outputs are
+	// compared; the default is "trimmed". StopOnFailure skips the cases after the first one that does not pass.
 	Cases         []Case      `json:"cases,omitempty" check:"cases" hint:"tests,test_cases" doc:"Test cases: the program is compiled once and run for each"`
 	Compare       *Comparison `json:"compare,omitempty" doc:"How outputs of cases are compared; default trimmed"`
 	StopOnFailure bool        `json:"stop_on_failure,omitempty" doc:"Skip the remaining cases after the first failure"`
 }
 
-// CodeLimits bounds one run. Durations are read as "10s" or as a number of seconds, sizes as "64MB" (10⁶), "64MiB"
-// (2²⁰) or as a number of bytes. Zero means the default.
+// CodeLimits are the limits of one run. Durations are read as "10s" or as a number of seconds, sizes as "64MB" (10⁶), "64MiB" (2²⁰) or
+// as a number of bytes. Zero means the default.
 type CodeLimits struct {
-	Wall   Duration `json:"wall,omitzero" check:"wall" also:"timeout" doc:"Time from start to exit"` // "timeout" is read as well
+	Wall   Duration `json:"wall,omitzero" check:"wall" also:"timeout" doc:"Time from start to exit"` // "timeout" is accepted as well
 	CPU    Duration `json:"cpu,omitzero" check:"cpu" doc:"User and system time of all processes together"`
 	Memory Size     `json:"memory,omitzero" check:"memory" doc:"Memory of all processes together"`
 	Pids   int      `json:"pids,omitempty" check:"pids" doc:"Processes and threads at the same time"`
@@ -70,20 +69,20 @@ const (
 
 // The bounds of Code.RerunNearLimit.
 const (
-	// RerunMargin is by what part of its limit on wall or processor time a run may exceed it and is made again. It is also how much
-	// longer than its limit a run is let go on, so that this is known.
+	// RerunMargin is the fraction by which a run may exceed its limit on wall or processor time and still be repeated. The run is ended only
+	// after this margin, so that the excess is known.
 	RerunMargin = 0.25
 	MaxReruns   = 4
 )
 
-// Languages lists the built-in languages by their proper names. Servers and workers may know more.
+// Languages lists the built-in languages by their proper names. Servers and workers may have more.
 func Languages() []string { return language.BuiltIn().Names() }
 
-// LanguageName is the proper name of a built-in language given by its name or an alias, in any case.
+// LanguageName returns the proper name of a built-in language for its name or an alias, in any case.
 func LanguageName(s string) (string, bool) { return language.BuiltIn().Resolve(s) }
 
-// Content is the bytes of a file or of stdin. It is written as a string, or as {"base64": …} when the bytes are not
-// text, or as {"blob": …} when they lie in the blob store; a file may have a "mode" in the object form.
+// Content is the bytes of a file or of stdin. It is written as a string, as {"base64": …} if the bytes are not text, or as {"blob": …}
+// if they are in the blob store. For a file, the object form may have a "mode".
 type Content struct {
 	Bytes []byte
 	Blob  string
@@ -93,7 +92,7 @@ type Content struct {
 // Text is a Content of the string's bytes.
 func Text(s string) Content { return Content{Bytes: []byte(s)} }
 
-// IsZero reports whether the content is empty and says nothing else.
+// IsZero reports whether the content has no bytes, no blob and no mode.
 func (c Content) IsZero() bool { return len(c.Bytes) == 0 && c.Blob == "" && c.Mode == 0 }
 
 // MarshalJSON writes the shortest form that keeps every byte.
@@ -124,29 +123,29 @@ func (c Content) MarshalJSON() ([]byte, error) {
 // IsText reports whether b can be kept as a JSON string without loss: valid UTF-8 without NUL.
 func IsText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
-// The verdicts on what is not a program of its language.
+// The verdicts on a source that is not a valid program of its language.
 const (
-	// CompileError says that the compile step failed, also at a limit of its own: Compile says how, and nothing has run.
+	// CompileError means that the compile step failed or met one of its limits: Compile has the details, and nothing was run.
 	CompileError = "compile_error"
-	// SyntaxError says that an interpreter refused the source: its own check of the source, made after the run had failed,
-	// fails too. An interpreter that reads line by line, such as Bash, may have run the lines before.
+	// SyntaxError means that an interpreter refused the source: the run failed, and the interpreter's check of the source, made after it,
+	// failed too. An interpreter that reads line by line, such as Bash, may have run the lines before.
 	SyntaxError = "syntax_error"
 )
 
-// CodeResult is what an evaluation ended with: the output of an execution of kind "code", whether it completed or not.
+// CodeResult is the result of an evaluation: the output of an execution of kind "code", whether it completed or not.
 type CodeResult struct {
-	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "killed",
-	// "infra_error", "compile_error" or "syntax_error". Of cases it is that of the first that did not pass.
+	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "idle", "killed", "infra_error",
+	// "compile_error" or "syntax_error". With cases it is the verdict of the first case that did not pass.
 	Verdict  string `json:"verdict" doc:"How it ended: ok, nonzero_exit, signal, timeout, cpu_timeout, oom, output_limit, idle, killed, infra_error, compile_error or syntax_error; of cases that of the first that did not pass"`
 	ExitCode *int   `json:"exit_code,omitempty" doc:"Exit code, with verdict ok, nonzero_exit or syntax_error"`
 	Signal   string `json:"signal,omitempty" doc:"Signal that ended the program, for example SIGSEGV; with verdict signal"`
 	Reason   string `json:"reason,omitempty" doc:"One sentence: which limit was exceeded, or why the program was killed"`
-	// Cause is, with "infra_error", by what the run was lost, where that is known: "node_lost", "node_shutdown", "preempted", "evicted"
-	// or "deleted". It is the reason in the error's details, too.
+	// Cause is set with "infra_error" if the cause is known: "node_lost", "node_shutdown", "preempted", "evicted" or "deleted". The details of
+	// the error have it as the reason, too.
 	Cause string `json:"cause,omitempty" doc:"With infra_error, if known: node_lost, node_shutdown, preempted, evicted or deleted"`
 
-	// Stdout and Stderr are the first 100 KB of what was written. When that is not text (see IsText), the string is
-	// empty and the bytes are in the base64 field. When it was more, Truncated is set and the whole is in the log.
+	// Stdout and Stderr are the first 100 KB of the output. If it is not text (see IsText), the string is empty and the bytes are in the
+	// base64 field. If there was more output, Truncated is set and the log has all of it.
 	Stdout          string `json:"stdout" doc:"First 100 KB of stdout; bytes that are not UTF-8 are shown as U+FFFD"`
 	StdoutBase64    []byte `json:"stdout_base64,omitempty" doc:"The same bytes in base64, if they are not UTF-8"`
 	StdoutBytes     int64  `json:"stdout_bytes" doc:"Bytes written to stdout in all"`
@@ -156,8 +155,7 @@ type CodeResult struct {
 	StderrBytes     int64  `json:"stderr_bytes" doc:"Bytes written to stderr in all"`
 	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"stderr was longer; the log has all of it"`
 
-	// Result is the JSON value that the program wrote to the file named by $PAWL_OUTPUT, if it did; ResultError says
-	// why what it wrote there could not be taken.
+	// Result is the JSON value that the program wrote to the file named by $PAWL_OUTPUT. ResultError says why that value was not accepted.
 	Result json.RawMessage `json:"result,omitempty" doc:"JSON value that the program wrote to the file named by $PAWL_OUTPUT"`
 
 	ResultError string `json:"result_error,omitempty" doc:"Why the content of that file was not accepted, for example invalid JSON"`
@@ -165,48 +163,48 @@ type CodeResult struct {
 	Files   []ResultFile `json:"files,omitempty" doc:"Files that collect matched"`
 	Refused []string     `json:"refused,omitempty" doc:"Files that were not returned, and patterns that matched nothing, with the reason"`
 
-	// Cases are the ends of the cases, in their order, and Summary their count; then the times are sums, the memory is
-	// the most of any, and Stdout and Stderr are empty.
+	// Cases are the results of the cases, in order, and Summary counts them. The times are then sums, the memory is the highest of any case,
+	// and Stdout and Stderr are empty.
 	Cases   []CaseResult `json:"cases,omitempty" doc:"Results of the cases, in order; times above are sums, memory is the highest"`
 	Summary *CaseSummary `json:"summary,omitempty" doc:"Counts of the cases"`
 
-	// LimitsHit names the limits that were met, by their fields in CodeLimits. Of "memory" and "pids" that is what the kernel
-	// counted: the program may have ended by itself all the same.
+	// LimitsHit names the limits that were reached, by their fields in CodeLimits. For "memory" and "pids" the kernel counted them: the
+	// program may have ended by itself all the same.
 	LimitsHit []string `json:"limits_hit,omitempty" doc:"Limits that were reached: wall, cpu, memory, pids, output, disk"`
-	// Limits are those in force: of the submission, completed by the defaults. Of cases they are those of a case that names none.
+	// Limits are the limits in force: those submitted, completed by the defaults. With cases they are those of a case without limits of its
+	// own.
 	Limits *CodeLimits `json:"limits,omitempty" doc:"Limits in force: those submitted, completed by the defaults"`
 
 	WallMS float64 `json:"wall_ms" doc:"Time from start to exit, in milliseconds"`
 	CPUMS  float64 `json:"cpu_ms" doc:"User and system time of all processes, in milliseconds"`
-	// StarvedMS is the part of WallMS in which the run had work to do and none of its threads was given a processor: other
-	// work had them.
+	// StarvedMS is the part of WallMS in which the run had work to do but none of its threads had a processor, since other work used them.
 	StarvedMS float64 `json:"starved_ms,omitempty" doc:"Part of wall_ms in which the program was ready but had no processor"`
-	// Runs are the measurements of all runs, in their order, where there was more than one (see Code.RerunNearLimit). The figures
-	// above and the outputs are those of the one that counts.
+	// Runs are the measurements of all runs, in order, if the program was run more than once (see Code.RerunNearLimit). The figures above and
+	// the outputs are those of the run that counts.
 	Runs []CodeRun `json:"runs,omitempty" doc:"All runs, if rerun_near_limit repeated the program"`
-	// PinnedCPUs are the processors that the run was restricted to, by their numbers on the worker's host, where the worker pins runs
-	// (its setting pin_cpus). SharedCPUs says that another run of that worker had one of them at the same time.
+	// PinnedCPUs are the processors of the worker's host that the run was restricted to, if the worker pins runs (its setting pin_cpus).
+	// SharedCPUs means that another run of that worker had one of them at the same time.
 	PinnedCPUs []int `json:"pinned_cpus,omitempty" doc:"Processor numbers of the host that the run was pinned to"`
 	SharedCPUs bool  `json:"shared_cpus,omitempty" doc:"Another run was pinned to one of these processors at the same time"`
-	// PeakMemoryBytes is the most memory that the run had at once: what the limit is about. HeldMemoryBytes is that without
-	// PageCacheBytes, which the kernel keeps of files that the run was the first to read, and which the next run does not pay.
+	// PeakMemoryBytes is the highest memory use of the run, to which the limit applies. HeldMemoryBytes is the highest use without
+	// PageCacheBytes, the kernel's cache of files that this run was the first to read. A later run that reads the same files is not charged
+	// for them.
 	PeakMemoryBytes int64 `json:"peak_memory_bytes" doc:"Highest memory use; the memory limit applies to it"`
 	HeldMemoryBytes int64 `json:"held_memory_bytes" doc:"Highest memory use without page_cache_bytes"`
 	PageCacheBytes  int64 `json:"page_cache_bytes,omitempty" doc:"Memory of the kernel's page cache for files that this run read first"`
 
 	ChildOOM bool `json:"child_oom,omitempty" doc:"A child process was killed for exceeding the memory limit; the program itself was not"`
 
-	// Enforcement says what held the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog" or "none".
+	// Enforcement names the mechanism that enforced the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog" or "none".
 	Enforcement string `json:"enforcement,omitempty" doc:"How limits were enforced: cgroup-v1, cgroup-v2, hybrid, rlimit+watchdog or none"`
 	Runtime     string `json:"runtime,omitempty" doc:"Runtime that isolated the program, for example sandbox"`
-	// Tool is the interpreter or compiler that was used, on the worker's host or in the image, and ToolVersion its version
-	// where it is known.
+	// Tool is the interpreter or compiler, on the worker's host or in the image; ToolVersion is its version if known.
 	Tool        string      `json:"tool,omitempty" doc:"Interpreter or compiler"`
 	ToolVersion string      `json:"tool_version,omitempty" doc:"Version of the tool, if known"`
 	Compile     *CodeResult `json:"compile,omitempty" doc:"Run of the compiler, for compiled languages"`
 }
 
-// CodeRun is what was measured of one of several runs.
+// CodeRun has the measurements of one of several runs.
 type CodeRun struct {
 	Verdict         string  `json:"verdict" doc:"Verdict of this run"`
 	WallMS          float64 `json:"wall_ms" doc:"Time from start to exit, in milliseconds"`
@@ -216,7 +214,7 @@ type CodeRun struct {
 	Counts          bool    `json:"counts,omitempty" doc:"This run's result is the one reported"`
 }
 
-// ResultFile is a file that the program left. Its bytes are in exactly one of Content, Base64 and Blob.
+// ResultFile is a file that the program wrote. Its bytes are in exactly one of Content, Base64 and Blob.
 type ResultFile struct {
 	Path    string  `json:"path" doc:"Path relative to the working directory"`
 	Size    int64   `json:"size" doc:"Size in bytes"`

@@ -11,7 +11,7 @@ type Definition struct {
 	Version   int       `json:"version" doc:"Version, from 1"`
 	Kind      string    `json:"kind" doc:"workflow or action"`
 	CreatedAt time.Time `json:"created_at,omitzero" doc:"When this version was registered"`
-	// Document is the definition in its canonical form, which is taken again as the same version; left out in lists.
+	// Document is the definition in its canonical form; registering it again gives the same version. Lists leave it out.
 	Document json.RawMessage `json:"document,omitempty" doc:"Document in canonical form; left out in lists"`
 	Paused   *Pause          `json:"paused,omitempty" doc:"Present while it is paused: no execution of it begins"`
 	Retired  *Retirement     `json:"retired,omitempty" doc:"Present while it is retired: new submissions are refused"`
@@ -31,7 +31,7 @@ type RetireOrder struct {
 	Reason string `json:"reason,omitempty" doc:"Reason, shown to callers whose submissions are refused"`
 }
 
-// DefinitionPage is a page of the latest versions, by name, or of the versions of one definition, the newest first.
+// DefinitionPage is a page of the latest versions, by name, or of the versions of one definition, newest first.
 type DefinitionPage struct {
 	Definitions []Definition `json:"definitions" doc:"Latest versions, by name"`
 	NextCursor  string       `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
@@ -40,11 +40,11 @@ type DefinitionPage struct {
 // Defined answers a registration.
 type Defined struct {
 	Definitions []DefinedVersion `json:"definitions" doc:"Result for each document, in order"`
-	// Warnings are about what is defined all the same.
+	// Warnings concern definitions that were registered all the same.
 	Warnings []FieldError `json:"warnings,omitempty" doc:"Accepted, but perhaps not intended: for example, a task names a retired action"`
 }
 
-// DefinedVersion is what one document became.
+// DefinedVersion is the result for one document.
 type DefinedVersion struct {
 	Name    string `json:"name" doc:"Name of the definition"`
 	Version int    `json:"version" doc:"Version of the definition, from 1; 0 in a validation"`

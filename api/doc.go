@@ -1,5 +1,5 @@
-// Package api holds the words of Pawl's HTTP API: what requests and answers look like in JSON. Fields may be added to
-// answers at any time, so readers should ignore what they do not know; requests with unknown fields are refused.
+// Package api holds the types of Pawl's HTTP API: requests and responses in JSON. Fields may be added to responses at any time, so readers
+// should ignore unknown fields; requests with unknown fields are refused.
 //
-// Times are RFC 3339 in UTC. Ids are opaque texts.
+// Times are RFC 3339 in UTC. IDs are opaque strings.
 package api

@@ -5,7 +5,7 @@ type EvaluationBatch struct {
 	Evaluations []Evaluation `json:"evaluations" doc:"At most 10,000, together 16 MB; wait is not allowed in them"`
 }
 
-// Counts counts executions, by where they stand and by what they ended with.
+// Counts counts executions, by status and by verdict.
 type Counts struct {
 	Total      int            `json:"total" doc:"Number of executions"`
 	Unfinished int            `json:"unfinished" doc:"Executions that have not ended; all of them are counted"`
@@ -14,19 +14,18 @@ type Counts struct {
 	Verdicts   map[string]int `json:"verdicts" doc:"Ended executions by verdict: ok, or the error code"`
 }
 
-// Outcome is what one execution ended with, as the stream of outcomes tells it: a row of a list, with the output where that was
-// asked for.
+// Outcome is a message in the stream of outcomes: one finished execution, with its output if that was requested.
 type Outcome struct {
-	// Cursor is what to pass as ?after= for the outcomes behind this one.
+	// Cursor is the value of ?after= for the next outcomes.
 	Cursor string `json:"cursor" doc:"Value for ?after= to get the outcomes after this one"`
 	Execution
 }
 
-// OutcomesEnd is the last message of a stream of outcomes: everything with the label has ended, and its outcomes were sent.
+// OutcomesEnd is the last message of a stream of outcomes: every execution with the label has ended, and its outcome was sent.
 type OutcomesEnd struct {
 	End    bool   `json:"end" doc:"Always true; marks the end of the stream"`
 	Cursor string `json:"cursor" doc:"Value for ?after= to get outcomes of executions submitted later"`
 }
 
-// VerdictOK is the verdict of what has completed. That of everything else that has ended is the code of its error.
+// VerdictOK is the verdict of a completed execution. The verdict of any other finished execution is the code of its error.
 const VerdictOK = "ok"

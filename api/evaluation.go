@@ -2,8 +2,7 @@ package api
 
 import "time"
 
-// Evaluation asks for one run of ad-hoc code. The answer is an Execution of kind "code" whose output is a CodeResult, also
-// when it failed.
+// Evaluation asks for one run of ad-hoc code. The answer is an Execution of kind "code" whose output is a CodeResult, even if it failed.
 type Evaluation struct {
 	Code
 
@@ -28,11 +27,11 @@ type Evaluation struct {
 
 	IdempotencyKey string `json:"idempotency_key,omitempty" check:"filled" doc:"A repeated request with this key returns the same execution"`
 
-	// Wait is how long the answer may be held back for the end of the execution; at most 60s.
+	// Wait is how long the server may delay the answer until the execution ends; at most 60s.
 	Wait Duration `json:"wait,omitempty" doc:"How long the response may wait for the end of the execution, at most 60s"`
 }
 
-// Stdin is what an interactive evaluation has been given to read.
+// Stdin is the state of the input that was sent to an interactive evaluation.
 type Stdin struct {
 	ID     string `json:"id" doc:"Id of the execution; begins with ex_"`
 	Status Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
@@ -40,14 +39,14 @@ type Stdin struct {
 	Closed bool   `json:"closed" doc:"The program gets end-of-file after these bytes"`
 }
 
-// RunningState tells whether an evaluation is still under way.
+// RunningState says whether an evaluation is still unfinished.
 type RunningState struct {
 	ID      string `json:"id" doc:"Id of the execution; begins with ex_"`
 	Running bool   `json:"running" doc:"The execution has not ended; it may still wait for a worker"`
 	Status  Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 }
 
-// SubmissionCheck is what a submission would be accepted as, or everything that is wrong with it.
+// SubmissionCheck describes the execution that a submission would become, or lists all its errors.
 type SubmissionCheck struct {
 	Valid    bool         `json:"valid" doc:"Whether the submission would be accepted now"`
 	Action   string       `json:"action,omitempty" doc:"Action that would run"`

@@ -14,17 +14,17 @@ type Event struct {
 	Data    json.RawMessage `json:"data,omitempty" doc:"Fields that depend on the type"`
 }
 
-// EventPage is a gap-free piece of a history.
+// EventPage is a part of a history, without gaps.
 type EventPage struct {
 	Events []Event `json:"events" doc:"Events in order, without gaps"`
-	// NextCursor is what to pass as ?after= for what follows, also when nothing has followed yet.
+	// NextCursor is the value of ?after= for the next events; it is set even if there are none yet.
 	NextCursor string `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
 	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 	More       bool   `json:"more" doc:"More events are available now"`
 }
 
-// LogChunk is a piece of what one attempt wrote. Its bytes are in Text when they are UTF-8 (a chunk may end inside a
-// character), else in Data; Bytes gives them either way.
+// LogChunk is a piece of the output of one attempt. The bytes are in Text if they are UTF-8 (a chunk may end inside a character), else in
+// Data; Bytes returns either.
 type LogChunk struct {
 	Attempt int       `json:"attempt" doc:"Number of the attempt, from 1"`
 	Seq     int64     `json:"seq" doc:"1, 2, 3 … over all streams of the attempt"`
@@ -36,7 +36,7 @@ type LogChunk struct {
 	Data    []byte    `json:"data,omitempty" doc:"Content, if it is not UTF-8"`
 }
 
-// Bytes is what was written.
+// Bytes returns the bytes of the chunk.
 func (c *LogChunk) Bytes() []byte {
 	if c.Data != nil {
 		return c.Data
@@ -47,21 +47,21 @@ func (c *LogChunk) Bytes() []byte {
 // LogPage is a piece of an execution's logs.
 type LogPage struct {
 	Chunks []LogChunk `json:"chunks" doc:"Chunks in order"`
-	// NextCursor is what to pass as ?after= for what follows, also when nothing has followed yet.
+	// NextCursor is the value of ?after= for the next chunks; it is set even if there are none yet.
 	NextCursor string `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
-	// PrevCursor is what to pass as ?before= for what comes before a tail; empty: this is the start.
+	// PrevCursor is the value of ?before= for the chunks before a tail; it is empty at the start of the log.
 	PrevCursor string `json:"prev_cursor,omitempty" doc:"Value for before to read further back; absent at the start of the log"`
 	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 	More       bool   `json:"more" doc:"More chunks are available now"`
 }
 
-// LogGap says that a stream of logs leaves out what lies between two chunks.
+// LogGap means that a stream of logs leaves out the chunks between two others.
 type LogGap struct {
 	From string `json:"from,omitempty" doc:"Place before the gap, in the form of after; absent if the gap begins at the start"`
 	To   string `json:"to" doc:"First chunk after the gap, in the form of before"`
 }
 
-// LogStream is how much one attempt has written to one of its streams.
+// LogStream is the amount that one attempt has written to one of its streams.
 type LogStream struct {
 	Attempt int       `json:"attempt" doc:"Number of the attempt, from 1"`
 	Stream  string    `json:"stream" doc:"stdout, stderr or log"`
@@ -71,14 +71,14 @@ type LogStream struct {
 	LastAt  time.Time `json:"last_at" doc:"When its last chunk was written"`
 }
 
-// LogSummary is how much an execution has written.
+// LogSummary is the amount that an execution has written.
 type LogSummary struct {
 	Streams []LogStream `json:"streams" doc:"Streams by attempt and name; empty streams are left out"`
 	Status  Status      `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 	More    bool        `json:"more" doc:"Only the latest 50 attempts are included; ask for earlier ones with attempt"`
 }
 
-// LogMatch is a line of what one attempt wrote that has what was searched for.
+// LogMatch is a line of an attempt's output that matches the search.
 type LogMatch struct {
 	Attempt int    `json:"attempt" doc:"Number of the attempt, from 1"`
 	Seq     int64  `json:"seq" doc:"Number of the chunk in which the line begins"`
@@ -88,10 +88,10 @@ type LogMatch struct {
 	Cut     bool   `json:"cut,omitempty" doc:"The line is over 1,000 bytes; only the part around the match is returned"`
 }
 
-// LogMatches is what one call of a search has found. A line that is still being written is searched when it has ended.
+// LogMatches has the matches that one call of a search found. A line that is still being written is searched once it has ended.
 type LogMatches struct {
 	Matches []LogMatch `json:"matches" doc:"Matches, in the order in which their lines were completed"`
-	// NextCursor is what to pass as ?after= to go on, also when nothing has followed yet.
+	// NextCursor is the value of ?after= for the next call; it is set even if there are no more lines yet.
 	NextCursor string `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
 	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 	More       bool   `json:"more" doc:"The search reached its limit; continue with next_cursor"`
@@ -109,18 +109,18 @@ type End struct {
 // is also sent when a worker comes or goes, when something is paused or resumed, and for new signals.
 type Change struct {
 	At   time.Time `json:"at"`             // when the server sent it
-	Idle bool      `json:"idle,omitempty"` // a sign of life: the server has heard of no change since the message before
+	Idle bool      `json:"idle,omitempty"` // nothing has changed since the previous message; it only shows that the server is alive
 }
 
-// The names of the messages on the server-sent streams.
+// The names of the messages in the streams of server-sent events.
 const (
 	StreamEvent = "event" // data is an Event, id its seq
 	StreamLog   = "log"   // data is a LogChunk, id its attempt.seq
 	StreamGap   = "gap"   // data is a LogGap
 	StreamTasks = "tasks" // data is Tasks
-	// StreamTaskChanges has what has changed since the message before, of streams that ask for that: data is TaskChanges.
+	// StreamTaskChanges is sent instead of StreamTasks if the request asks for changes: data is TaskChanges since the previous message.
 	StreamTaskChanges = "task-changes"
-	StreamEnd         = "end" // data is an End, of outcomes an OutcomesEnd
+	StreamEnd         = "end" // data is an End, or for outcomes an OutcomesEnd
 
 	StreamOutcome = "outcome" // data is an Outcome, id its cursor
 	StreamChanged = "changed" // of GET /executions and /evaluations: data is a Change

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The wire types are what the API reads and writes. Durations are texts, such as 30s.
+// The types of package api are the JSON of the API. Durations are strings, for example 30s.
 func ExampleSubmission() {
 	b, err := json.Marshal(api.Submission{
 		Action: "resize", Input: json.RawMessage(`{"width": 640}`), Timeout: api.Duration(30 * time.Second), Labels: map[string]string{"team": "docs"},

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status is where an execution stands. See docs/states.md for what may follow what.
+// Status is the state of an execution. See docs/states.md for the transitions.
 type Status string
 
 // The statuses in order. The last four are final.
@@ -33,8 +33,8 @@ func (s Status) Terminal() bool {
 
 // Submission asks for one execution.
 type Submission struct {
-	// Action is a registered name ("grade", or "grade@3" for a version) or a built-in kind for ad-hoc work: "code", "container",
-	// "http", "llm", "webhook", "sleep", "noop".
+	// Action is a registered name ("grade", or "grade@3" for a version), or a built-in kind for ad-hoc work: "code", "container", "http",
+	// "llm", "webhook", "sleep", "noop".
 	Action string          `json:"action" doc:"Registered name, name@version, name@alias, or a built-in kind"`
 	Input  json.RawMessage `json:"input,omitempty" doc:"Input of the action; the action's schema checks it"`
 
@@ -42,8 +42,8 @@ type Submission struct {
 
 	Priority *int              `json:"priority,omitempty" doc:"-1000 to 1000; higher goes first; default: that of the action"`
 	Labels   map[string]string `json:"labels,omitempty" doc:"Labels by name; lists, counts and waits can select by them"`
-	// WorkerLabels are those that a worker must have, all of them, to be given it; they come beside those that the action
-	// asks for, and in place of those with the same key.
+	// WorkerLabels are labels that a worker must have to run the execution. They are added to those of the action; a label with the same key
+	// replaces the action's.
 	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to run it"`
 
 	Timeout      Duration `json:"timeout,omitempty" check:"positive" doc:"Time limit of one attempt, counted from its claim by a worker"`
@@ -57,12 +57,12 @@ type Submission struct {
 	NoCache     bool         `json:"no_cache,omitempty" doc:"Do not use cached results, for it and its tasks; new results are still cached"`
 	NotBefore   time.Time    `json:"not_before,omitzero" doc:"Earliest start; default: now"`
 	StartIn     Duration     `json:"start_in,omitempty" doc:"Delay before the start, counted from acceptance; instead of not_before"`
-	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same; that of
-	// a batch is for the batch as a whole, and items with a key of their own keep it.
+	// IdempotencyKey makes it safe to repeat the submission. For a single submission, the header Idempotency-Key does the same. For a batch,
+	// the header applies to the whole batch, and an item's own key takes precedence.
 	IdempotencyKey string `json:"idempotency_key,omitempty" check:"filled" doc:"A repeated request with this key returns the same execution"`
 }
 
-// Retry says whether and when a failed attempt is followed by another.
+// Retry decides whether and when a failed attempt is followed by another.
 type Retry struct {
 	MaxAttempts int      `json:"max_attempts,omitempty" check:"positive" doc:"Attempts in all; default 1"`
 	Backoff     string   `json:"backoff,omitempty" enum:"constant,exponential" doc:"How the delay grows; default exponential"`
@@ -72,7 +72,7 @@ type Retry struct {
 	On          []string `json:"on,omitempty" doc:"Error codes to retry, or exit:N; default: all"`
 }
 
-// Concurrency limits how many executions hold one key at a time.
+// Concurrency limits how many executions hold one key at the same time.
 type Concurrency struct {
 	Key   string `json:"key" doc:"Executions with the same key are counted together"`
 	Limit int    `json:"limit" doc:"Executions that may hold the key at the same time; at least 1"`
@@ -83,7 +83,7 @@ type Concurrency struct {
 	Weight int    `json:"weight,omitempty" check:"positive" doc:"Share of this group compared with others, 1 to 100; default 1"`
 }
 
-// Rate bounds how often executions with one key begin.
+// Rate limits how often executions with one key begin.
 type Rate struct {
 	Key   string   `json:"key" doc:"Executions with the same key are counted together, across all actions"`
 	Limit int      `json:"limit" doc:"Starts per period, 1 to 100,000"`
@@ -93,18 +93,18 @@ type Rate struct {
 	Over string `json:"over,omitempty" enum:"delay,drop" doc:"Above the limit: delay (default) waits, drop ends the execution as cancelled"`
 }
 
-// Cache lets an execution end with the outcome of one that had the same to do and completed a short while ago, instead of running.
+// Cache lets an execution end without running, with the outcome of an earlier execution that had the same work and completed within TTL.
 type Cache struct {
 	TTL Duration `json:"ttl" doc:"Longest age of a result that may be reused, at most 30 days"`
 	Key *string  `json:"key,omitempty" doc:"Cache key within a version of the action; default: a hash of the work and its input"`
 }
 
-// Batch asks for many executions at once. Each gets its own verdict: one that is refused does not stop the others.
+// Batch asks for many executions at once. Each submission gets its own result: a refused one does not stop the others.
 type Batch struct {
 	Executions []Submission `json:"executions" doc:"Submissions, at most 10,000"`
 }
 
-// BatchLimit is how many executions one batch may ask for.
+// BatchLimit is the largest number of executions in one batch.
 const BatchLimit = 10_000
 
 // BatchResult answers a Batch.
@@ -114,16 +114,15 @@ type BatchResult struct {
 	Results  []BatchEntry `json:"results" doc:"One result per submission, in order"`
 }
 
-// BatchEntry is the verdict on one submission of a batch: an ID, or a Problem.
+// BatchEntry is the result for one submission of a batch: an ID, or a Problem.
 type BatchEntry struct {
 	ID       string   `json:"id,omitempty" doc:"ID of the execution, if accepted"`
 	Existing bool     `json:"existing,omitempty" doc:"The same submission was accepted before with this idempotency key"`
 	Problem  *Problem `json:"problem,omitempty" doc:"Why it was refused"`
 }
 
-// Execution is one run of an action or a workflow, from request to outcome. In lists Input is left out, so is Output unless it
-// is asked for, and the error's message is cut at 1,000 bytes; the answer to a new submission has only what was submitted and the
-// ID, unless it waited.
+// Execution is one run of an action or a workflow, from request to outcome. Lists leave out Input, and Output unless it is requested, and
+// cut the error's message at 1,000 bytes. The answer to a new submission has only the submitted fields and the ID, unless it waited.
 type Execution struct {
 	ID       string `json:"id" doc:"Id of the execution; begins with ex_"`
 	Action   string `json:"action" doc:"A registered name, or the kind of ad-hoc work"`
@@ -175,7 +174,7 @@ type Execution struct {
 	FinishedAt time.Time `json:"finished_at,omitzero" doc:"When it ended"`
 	WakeAt     time.Time `json:"wake_at,omitzero" doc:"End of a sleep, or of the delay before the next attempt"`
 
-	// Waiting is what it waits for as far as its own row says; GET …/why looks further, and says why.
+	// Waiting is the reason for waiting that the execution's own row shows; GET …/why looks further and explains it.
 	Waiting string `json:"waiting,omitempty" doc:"What it waits for, as far as its own row tells; absent after the end"`
 	Inquiry string `json:"inquiry,omitempty" doc:"Open question that it, or a task below it, waits for"`
 	Seq     int64  `json:"seq,omitempty" doc:"Number of its latest event; a copy with higher attempt and seq is newer"`
@@ -190,14 +189,13 @@ type Execution struct {
 	Output json.RawMessage `json:"output,omitempty" doc:"Result of the execution; for code with verdict, stdout, times and files (docs/evaluations.md)"`
 	Error  *Error          `json:"error,omitempty" doc:"Why it did not complete"`
 
-	// Verdict is VerdictOK, or the code of the error, of an execution of code that has ended. What follows is out of its output, where
-	// that has it.
+	// Verdict is VerdictOK or the code of the error, for code that has ended. The fields below come from its output, if the output has them.
 	Verdict         string  `json:"verdict,omitempty" doc:"Ended code only: ok, or the error code"`
 	ExitCode        *int    `json:"exit_code,omitempty" doc:"Exit code; absent when a signal ended the program or Pawl stopped it"`
 	WallMS          float64 `json:"wall_ms,omitempty" doc:"Code only: time from start to exit, in milliseconds"`
 	CPUMS           float64 `json:"cpu_ms,omitempty" doc:"Code only: processor time, in milliseconds"`
 	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty" doc:"Code only: highest memory use"`
-	// Summary counts the cases, where there are any. Digest and CaseVerdicts are in lists that were asked for them.
+	// Summary counts the cases, if there are any. Digest and CaseVerdicts are only in lists that request them.
 	Summary      *CaseSummary  `json:"summary,omitempty" doc:"Counts of its test cases"`
 	Digest       *CaseDigest   `json:"digest,omitempty" doc:"Case results, one letter per case; only in lists with digest=true"`
 	CaseVerdicts []CaseVerdict `json:"case_verdicts,omitempty" doc:"Verdict of each case, in order; only in lists with cases=true"`
@@ -211,7 +209,7 @@ type CancelOrder struct {
 	Code   string    `json:"code" doc:"Error code with which it will end"`
 	Reason string    `json:"reason,omitempty" doc:"Reason, shown to people"`
 	At     time.Time `json:"at" doc:"When the order was given"`
-	// CleanupUntil is set while a workflow runs the tasks that survive the order.
+	// CleanupUntil is set while a workflow runs clean-up tasks after the order.
 	CleanupUntil time.Time `json:"cleanup_until,omitzero" doc:"Workflows only: latest end of the clean-up; a second cancel ends it at once"`
 }
 
@@ -228,14 +226,14 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 type ExecutionPage struct {
 	Executions []Execution `json:"executions" doc:"Newest first"`
 	NextCursor string      `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
-	// SearchedTo is set where the request looked at so many executions that it gave up before the page was full: what was created before
-	// that time was not looked at. NextCursor goes on there.
+	// SearchedTo is set if the request stopped after examining too many executions, before the page was full: executions created before this
+	// time were not examined. NextCursor continues there.
 	SearchedTo *time.Time `json:"searched_to,omitempty" doc:"Executions created before this time were not searched; use next_cursor"`
-	// Unfinished is how many executions have not ended of those that the request waited for; absent where it did not wait.
+	// Unfinished counts the executions that the request waited for and that have not ended; absent if the request did not wait.
 	Unfinished *int `json:"unfinished,omitempty" doc:"With wait: executions that have not ended"`
 }
 
-// Result is what a finished execution ended with.
+// Result is the output or the error of a finished execution.
 type Result struct {
 	ID     string          `json:"id" doc:"Id of the execution; begins with ex_"`
 	Status Status          `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
@@ -243,7 +241,7 @@ type Result struct {
 	Error  *Error          `json:"error,omitempty" doc:"Why it did not complete"`
 }
 
-// CancelRequest says why. Killing takes the same.
+// CancelRequest gives the reason for a cancel or a kill.
 type CancelRequest struct {
 	Reason string `json:"reason,omitempty" doc:"Reason, shown to people"`
 }

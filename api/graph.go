@@ -1,7 +1,7 @@
 package api
 
-// Graph is a version of a workflow, laid out to be read from left to right: a task stands one layer behind the last of what it
-// needs. Lengths are in units of the layout; the left upper corner is 0, 0. An action has neither nodes nor edges.
+// Graph is a version of a workflow, laid out from left to right: a task is one layer behind the last task that it needs. Lengths are in
+// units of the layout; the top left corner is 0, 0. An action has neither nodes nor edges.
 type Graph struct {
 	Name    string      `json:"name" doc:"Name of the definition"`
 	Version int         `json:"version" doc:"Version of the definition"`
@@ -25,7 +25,7 @@ type GraphNode struct {
 	Change string `json:"change,omitempty" enum:"added,removed,changed" doc:"Comparison only: what changed; absent if the task is the same"`
 }
 
-// GraphEdge leads from a task to one that needs it, through the layers between them.
+// GraphEdge is the line from a task to one that needs it, through the layers between them.
 type GraphEdge struct {
 	From   string       `json:"from" doc:"Task that is needed"`
 	To     string       `json:"to" doc:"Task that needs it"`

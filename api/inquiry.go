@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Inquiry is a question to people that an execution of action ask waits for.
+// Inquiry is a question to people; an execution of the action ask waits for its answer.
 type Inquiry struct {
 	ID        string          `json:"id" doc:"ID of the question; begins with iq_"`
 	State     string          `json:"state" doc:"open, answered, expired or withdrawn"`
@@ -33,7 +33,7 @@ const (
 	InquiryWithdrawn = "withdrawn"
 )
 
-// Answer is what became of a question.
+// Answer is the answer that was accepted.
 type Answer struct {
 	Value     json.RawMessage `json:"answer" doc:"Value, with the defaults of the form filled in"`
 	By        string          `json:"by" doc:"Person who answered, as stated by the caller; empty for a default"`
@@ -50,7 +50,7 @@ type InquiryPage struct {
 	NextCursor string    `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
-// Reply is an answer as it is given. Until Pawl has accounts the caller says who answers.
+// Reply is an answer to submit. Pawl has no accounts yet, so the caller states who answers.
 type Reply struct {
 	Answer json.RawMessage `json:"answer" doc:"Value; it must match the form"`
 	By     string          `json:"by" doc:"Person who answers, as stated by the caller"`

@@ -2,13 +2,13 @@ package api
 
 import "time"
 
-// Standing is an execution with its place in a line.
+// Standing is an execution with its place in the line.
 type Standing struct {
 	Place     int       `json:"place" doc:"Place in the line, from 1; place 1 is served next"`
 	Execution Execution `json:"execution" doc:"Execution, with the fields that lists have"`
 }
 
-// Lane is one part of a queue: what waits there for workers that have the same.
+// Lane is one part of a queue: the executions that need the same handler, runtime and worker labels.
 type Lane struct {
 	Handler      string            `json:"handler,omitempty" doc:"Executions in this lane need this handler"`
 	Runtime      string            `json:"runtime,omitempty" doc:"Executions in this lane need this runtime or language"`
@@ -21,7 +21,7 @@ type Lane struct {
 	Looked int        `json:"looked" doc:"Places that were examined, from the front"`
 }
 
-// QueueLine is who waits in a queue, and in which order they go.
+// QueueLine lists the executions that wait in a queue, in the order in which they are handed out.
 type QueueLine struct {
 	Queue  string    `json:"queue" doc:"Name of the queue"`
 	At     time.Time `json:"at" doc:"When it was read"`
@@ -30,7 +30,7 @@ type QueueLine struct {
 	More   bool      `json:"more,omitempty" doc:"The queue has more than 100 lanes"`
 }
 
-// KeyLine is who holds a concurrency key and who waits for it, in the order in which they go.
+// KeyLine lists the executions that hold a concurrency key and those that wait for it, in order.
 type KeyLine struct {
 	Key     string      `json:"key" doc:"Concurrency key"`
 	At      time.Time   `json:"at" doc:"When it was read"`

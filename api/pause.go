@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// PauseOrder says who pauses something, why, and for how long.
+// PauseOrder has the author, the reason and the length of a pause.
 type PauseOrder struct {
 	By     string   `json:"by,omitempty" doc:"Who orders the pause"`
 	Reason string   `json:"reason,omitempty" doc:"Reason, shown while it is paused"`
@@ -10,13 +10,13 @@ type PauseOrder struct {
 	Timers string   `json:"timers,omitempty" enum:"run,stop" doc:"Workflows only: stop halts timeouts and sleeps meanwhile; default run"`
 }
 
-// ResumeOrder says who resumes something, and why.
+// ResumeOrder has the author and the reason of a resume.
 type ResumeOrder struct {
 	By     string `json:"by,omitempty" doc:"Who resumes it"`
 	Reason string `json:"reason,omitempty" doc:"Reason, kept in the history"`
 }
 
-// Pause says that something was paused, or resumed.
+// Pause records that something was paused or resumed.
 type Pause struct {
 	Number int64     `json:"number" doc:"1, 2, 3 … over all pauses and resumes; 0 for executions and if there was none"`
 	Kind   string    `json:"kind" enum:"queue,worker,action,execution" doc:"Kind of the object that is paused"`
@@ -29,11 +29,11 @@ type Pause struct {
 
 	Timers string `json:"timers,omitempty" enum:"stop" doc:"Workflows only: stop if timeouts and sleeps are halted; absent if they run on"`
 
-	// Beneath is in the answer to an order for an execution.
+	// Beneath is set in the answer to an order for an execution.
 	Beneath int `json:"beneath,omitempty" doc:"Number of sub-workflows paused or resumed along with it"`
 }
 
-// PauseList is what is paused, or what was paused and resumed.
+// PauseList lists the current pauses, or the history of pauses and resumes.
 type PauseList struct {
 	Pauses     []Pause `json:"pauses" doc:"Current pauses by kind and name; in the history, newest first"`
 	NextCursor string  `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`

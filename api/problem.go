@@ -7,8 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Problem is an error as RFC 9457 has it (application/problem+json). Type is stable and meant for machines, Detail for
-// people.
+// Problem is an error in the form of RFC 9457 (application/problem+json). Type is stable and meant for machines, Detail for people.
 type Problem struct {
 	Type      string       `json:"type" doc:"Stable URN, for programs (docs/api.md)"`
 	Title     string       `json:"title" doc:"Meaning of the type"`
@@ -19,7 +18,7 @@ type Problem struct {
 	Errors    []FieldError `json:"errors,omitempty" doc:"All errors, each with its place"`
 }
 
-// FieldError is one thing that is wrong with a request or a document.
+// FieldError is one error in a request or a document.
 type FieldError struct {
 	Path    string `json:"path,omitempty" doc:"Place of the error, for example labels.team, executions[3].timeout or ?limit"`
 	Value   string `json:"value,omitempty" doc:"Value that is wrong, shortened"`
@@ -35,7 +34,7 @@ func (e FieldError) String() string { return problem.Problem(e).String() }
 
 // The types of problems.
 const (
-	ProblemInvalid             = "urn:pawl:problem:invalid"              // 400 or 422: the request is at fault, see Errors
+	ProblemInvalid             = "urn:pawl:problem:invalid"              // 400 or 422: the request is invalid, see Errors
 	ProblemIdempotencyMismatch = "urn:pawl:problem:idempotency-mismatch" // 422: the key was used for another submission
 	ProblemUnauthorized        = "urn:pawl:problem:unauthorized"         // 401
 	ProblemForbidden           = "urn:pawl:problem:forbidden"            // 403: wrong Host or Origin
@@ -43,11 +42,11 @@ const (
 	ProblemMethodNotAllowed    = "urn:pawl:problem:method-not-allowed"   // 405
 	ProblemFinished            = "urn:pawl:problem:finished"             // 409: the execution has ended already
 	ProblemNotFinished         = "urn:pawl:problem:not-finished"         // 409: the execution has not ended yet
-	ProblemNotInteractive      = "urn:pawl:problem:not-interactive"      // 409: the execution reads nothing while it runs
-	ProblemNotAsked            = "urn:pawl:problem:not-asked"            // 403: the question was put to other people
-	ProblemAnswered            = "urn:pawl:problem:answered"             // 409: another answer to the question stands
+	ProblemNotInteractive      = "urn:pawl:problem:not-interactive"      // 409: the execution does not read stdin while it runs
+	ProblemNotAsked            = "urn:pawl:problem:not-asked"            // 403: the question is assigned to other people
+	ProblemAnswered            = "urn:pawl:problem:answered"             // 409: the question already has another answer
 	ProblemExpired             = "urn:pawl:problem:expired"              // 409: the question has expired, or was withdrawn
-	ProblemStdinOffset         = "urn:pawl:problem:stdin-offset"         // 409: not where the stdin ends, see its offset
+	ProblemStdinOffset         = "urn:pawl:problem:stdin-offset"         // 409: the offset is not the end of the stdin, see its offset
 	ProblemStdinClosed         = "urn:pawl:problem:stdin-closed"         // 409
 	ProblemTooLarge            = "urn:pawl:problem:too-large"            // 413
 	ProblemUnsupportedMedia    = "urn:pawl:problem:unsupported-media"    // 415
@@ -57,8 +56,7 @@ const (
 	ProblemUnavailable         = "urn:pawl:problem:unavailable"          // 503: try again after Retry-After
 )
 
-// Error writes the problem with everything that is wrong, one per line, and nothing twice: the detail of a server may name
-// the first fault already.
+// Error writes the problem with all its errors, one per line and none twice: the server's detail may repeat the first one.
 func (p *Problem) Error() string {
 	if len(p.Errors) == 1 && p.Detail == p.Errors[0].String() {
 		return p.Detail

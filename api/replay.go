@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Replay says whether a recorded history follows from the rules.
+// Replay is the result of replaying a history: whether the recorded decisions agree with the rules.
 type Replay struct {
 	Execution string          `json:"execution" doc:"Execution whose history was replayed"`
 	Follows   bool            `json:"follows" doc:"Whether every recorded decision agrees with the rules, so that findings is empty"`
@@ -12,7 +12,7 @@ type Replay struct {
 	State     ReplayState     `json:"state" doc:"State at the end of the replayed events"`
 }
 
-// ReplayFinding is a recorded decision that does not follow from the rules.
+// ReplayFinding is a recorded decision that the rules do not give.
 type ReplayFinding struct {
 	Seq      int64  `json:"seq,omitempty" doc:"Number of the event; absent if it concerns the whole execution"`
 	Task     string `json:"task,omitempty" doc:"Workflows only: task, or item as task[3]"`
@@ -21,14 +21,14 @@ type ReplayFinding struct {
 	Why      string `json:"why" doc:"Rule that applies, with the values it used"`
 }
 
-// ReplayUnknown is something that the record does not hold.
+// ReplayUnknown is a part that is missing from the record.
 type ReplayUnknown struct {
 	Seq  int64  `json:"seq,omitempty" doc:"Number of the event"`
 	Task string `json:"task,omitempty" doc:"Workflows only: task, or item as task[3]"`
 	What string `json:"what" doc:"Missing part, and the decisions that depend on it"`
 }
 
-// ReplayState is where a history leads.
+// ReplayState is the state of the execution at the end of the replayed history.
 type ReplayState struct {
 	Seq       int64        `json:"seq" doc:"Number of the latest event"`
 	At        time.Time    `json:"at" doc:"Time of that event"`
@@ -40,7 +40,7 @@ type ReplayState struct {
 	Why       ReplayWhy    `json:"why" doc:"What the execution waited for at that event"`
 }
 
-// ReplayWhy is what an execution waited for at an event of its history, as far as the record says.
+// ReplayWhy is the reason for which an execution waited at an event of its history, as far as it is recorded.
 type ReplayWhy struct {
 	Waiting  string    `json:"waiting" enum:"nothing,time,rate,retry,key,queue,paused,worker,children,sleep,answer,signal,not known" doc:"What it waited for. Worker: one had it. Not known: nothing that is recorded kept it, and yet its next event came later"`
 	Summary  string    `json:"summary" doc:"One sentence"`
@@ -53,7 +53,7 @@ type ReplayWhy struct {
 	NotKnown []string  `json:"not_known" doc:"What the record does not contain"`
 }
 
-// ReplayTask is how far a task was.
+// ReplayTask is the progress of a task.
 type ReplayTask struct {
 	Task      string `json:"task" doc:"Name of the task"`
 	Mark      string `json:"mark,omitempty" doc:"expanded, skipped, cancelled (before its start) or broken (an expression failed)"`
@@ -66,12 +66,12 @@ type ReplayTask struct {
 	TimedOut  int    `json:"timed_out,omitempty" doc:"Executions that timed out"`
 }
 
-// ReplayRequest asks where a recorded run would have gone another way.
+// ReplayRequest asks where a recorded run would differ under another definition.
 type ReplayRequest struct {
 	Document string `json:"document" doc:"Other definition, as YAML or JSON; of several documents, the one with the run's name"`
 }
 
-// ReplayComparison is where a recorded run of a workflow would have gone another way under another definition.
+// ReplayComparison lists where a recorded run of a workflow would differ under another definition.
 type ReplayComparison struct {
 	Execution string           `json:"execution" doc:"Execution that was recorded"`
 	Status    Status           `json:"status,omitempty" doc:"Status with which it would have ended; absent if unknown"`
@@ -80,7 +80,7 @@ type ReplayComparison struct {
 	Tasks     []ReplayCompared `json:"tasks" doc:"Tasks of the other definition in order, then tasks that only the recorded one has"`
 }
 
-// ReplayCompared is what becomes of one task under another definition.
+// ReplayCompared is the difference for one task.
 type ReplayCompared struct {
 	Task     string `json:"task" doc:"Name of the task"`
 	Change   string `json:"change" enum:"same,differs,input,not known,added,removed" doc:"Differs: it is decided otherwise. Input: it is started and given something else. Not known: it comes after something of which no outcome is recorded"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Rule is a rule that is in force: it runs an action for signals.
+// Rule is a rule in force: it starts an action for signals.
 type Rule struct {
 	Name    string   `json:"name" doc:"Name of the rule"`
 	Version int      `json:"version" doc:"Version in force"`
@@ -18,12 +18,12 @@ type Rule struct {
 	Document json.RawMessage `json:"document,omitempty" doc:"Document in canonical form; left out in lists"`
 }
 
-// RuleList is the rules in force.
+// RuleList lists the rules in force.
 type RuleList struct {
 	Rules []Rule `json:"rules" doc:"Rules by name"`
 }
 
-// Enforcement is what a rule has made of a signal.
+// Enforcement is the decision of a rule about a signal.
 type Enforcement struct {
 	Signal    string         `json:"signal" doc:"ID of the signal; begins with sg_"`
 	Rule      string         `json:"rule" doc:"Name of the rule"`
@@ -34,27 +34,27 @@ type Enforcement struct {
 	Reason    *EnforceReason `json:"reason,omitempty" doc:"Why nothing was started"`
 }
 
-// EnforceReason says why a rule has started nothing.
+// EnforceReason says why a rule did not start anything.
 type EnforceReason struct {
 	Code    string `json:"code" doc:"if, input, action, loop, too_deep or storm"`
 	Message string `json:"message" doc:"Message for people"`
 	Path    string `json:"path,omitempty" doc:"Place in the rule's document"`
 }
 
-// EnforcementPage is a page of enforcements, those of the latest signals first.
+// EnforcementPage is a page of enforcements, newest signals first.
 type EnforcementPage struct {
 	Enforcements []Enforcement `json:"enforcements" doc:"Newest signals first"`
 	NextCursor   string        `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
-// SignalWhy says of rules why they have started something for a signal, or why not.
+// SignalWhy explains why rules did or did not start something for a signal.
 type SignalWhy struct {
 	Signal  Signal    `json:"signal" doc:"Signal in question"`
 	Summary string    `json:"summary" doc:"One sentence"`
 	Rules   []RuleWhy `json:"rules" doc:"Rules that listen to its trigger, or the one that was asked for"`
 }
 
-// RuleWhy says why a rule has started something for a signal, or why not.
+// RuleWhy explains why a rule did or did not start something for a signal.
 type RuleWhy struct {
 	Rule        string       `json:"rule" doc:"Name of the rule"`
 	Version     int          `json:"version" doc:"Version in force when the signal came; 0 if there was none"`
@@ -78,7 +78,7 @@ type RuleValue struct {
 	Value json.RawMessage `json:"value" doc:"Value of the expression"`
 }
 
-// RuleState says how a rule stands.
+// RuleState is the state of a rule.
 type RuleState struct {
 	Rule    Rule     `json:"rule" doc:"Rule in question"`
 	Summary string   `json:"summary" doc:"One sentence"`
@@ -86,24 +86,24 @@ type RuleState struct {
 	Unblock []Advice `json:"unblock" doc:"Actions that would change that"`
 }
 
-// RulesTest asks what rules would have made of the signals of the past.
+// RulesTest asks what rules would have decided about past signals.
 type RulesTest struct {
 	Document string    `json:"document" doc:"Rules, as YAML or JSON"`
 	Since    time.Time `json:"since,omitzero" doc:"Use signals accepted at or after this time; at most the latest 10,000"`
 }
 
-// RulesTested is what rules would have made of the signals of the past.
+// RulesTested is the answer to a RulesTest.
 type RulesTested struct {
 	Rules []RulePast `json:"rules" doc:"One result per rule in the document"`
 }
 
-// RuleReplay asks a rule about signals of the past of which it has no enforcement.
+// RuleReplay applies a rule to past signals for which it has no enforcement.
 type RuleReplay struct {
 	Since  time.Time `json:"since,omitzero" doc:"Use signals accepted at or after this time; at most the latest 10,000"`
 	DryRun bool      `json:"dry_run,omitempty" doc:"Report what would be started, but start nothing"`
 }
 
-// RulePast is what a rule has made, or would make, of signals of the past.
+// RulePast summarizes what a rule decided, or would decide, about past signals.
 type RulePast struct {
 	Rule     string       `json:"rule" doc:"Name of the rule"`
 	Signals  int          `json:"signals" doc:"Signals of the triggers it listens to"`
@@ -118,7 +118,7 @@ type RulePast struct {
 	Samples  []PastSample `json:"samples" doc:"Examples"`
 }
 
-// PastSample is what a rule makes of one signal of the past.
+// PastSample is the decision of a rule about one past signal.
 type PastSample struct {
 	Signal string         `json:"signal" doc:"ID of the signal; begins with sg_"`
 	State  string         `json:"state,omitempty" doc:"Decision; absent: the rule does not react to the signal"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Schedule is a schedule and how far it is.
+// Schedule is a schedule and its state.
 type Schedule struct {
 	Name      string     `json:"name" doc:"Name of the schedule"`
 	Version   int        `json:"version" doc:"Version of the document, from 1"`
@@ -28,7 +28,7 @@ type SchedulePage struct {
 	NextCursor string     `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
-// Tick is what became of a nominal time of a schedule, or of several in a row that were missed.
+// Tick is the result for one nominal time of a schedule, or for several missed ones in a row.
 type Tick struct {
 	Nominal   time.Time `json:"nominal" doc:"Nominal time; of several, the first"`
 	Last      time.Time `json:"last" doc:"Last nominal time that this tick covers"`
@@ -39,18 +39,18 @@ type Tick struct {
 	Message   string    `json:"message,omitempty" doc:"More about why it was missed"`
 }
 
-// TickPage is a page of ticks, the latest nominal time first.
+// TickPage is a page of ticks, latest nominal time first.
 type TickPage struct {
 	Ticks      []Tick `json:"ticks" doc:"Latest nominal time first"`
 	NextCursor string `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
-// PauseRequest says why a schedule is paused.
+// PauseRequest gives the reason for pausing a schedule or a rule.
 type PauseRequest struct {
 	Reason string `json:"reason,omitempty" doc:"Reason, shown to people"`
 }
 
-// ResumeRequest says what becomes of the times that passed while a schedule was paused.
+// ResumeRequest selects what happens to the times that passed while a schedule was paused.
 type ResumeRequest struct {
 	CatchUp bool `json:"catch_up,omitempty" doc:"Apply catch_up to the times that passed during the pause; default: they are missed"`
 }
@@ -60,7 +60,7 @@ type FiredSchedule struct {
 	Execution string `json:"execution" doc:"Execution that was started"`
 }
 
-// ScheduleWhy says how a schedule stands: what it waits for, what became of its last times, and what would let it go on.
+// ScheduleWhy is the state of a schedule: what it waits for, the results of its last times, and what would let it continue.
 type ScheduleWhy struct {
 	Name    string   `json:"name" doc:"Name of the schedule"`
 	Waiting string   `json:"waiting" doc:"time, resume, server (due, but no server fired it yet), or nothing (no time left)"`
@@ -69,7 +69,7 @@ type ScheduleWhy struct {
 	Unblock []Advice `json:"unblock" doc:"Actions that would let it continue"`
 }
 
-// SchedulePreview is when a schedule comes next, and what it makes of clock changes.
+// SchedulePreview lists the next times of a schedule and the effects of clock changes.
 type SchedulePreview struct {
 	Name    string        `json:"name" doc:"Name of the schedule"`
 	Zone    string        `json:"zone" doc:"Time zone of the local times"`
@@ -84,7 +84,7 @@ type PreviewTime struct {
 	Due     time.Time `json:"due" doc:"When it will fire: the nominal time plus jitter"`
 }
 
-// ClockChange is a moment at which the clocks of a zone are set.
+// ClockChange is a moment at which the offset of a time zone changes.
 type ClockChange struct {
 	At     time.Time      `json:"at" doc:"When the clocks change"`
 	Before string         `json:"before" doc:"Offset from UTC before the change"`
@@ -99,7 +99,7 @@ type ClockTouched struct {
 	Fired []string `json:"fired" doc:"Local times at which it fires instead; empty: it does not fire"`
 }
 
-// SchedulePreviews are those of the schedules in a document.
+// SchedulePreviews are the previews of the schedules in a document.
 type SchedulePreviews struct {
 	Schedules []SchedulePreview `json:"schedules" doc:"Previews in document order"`
 }
@@ -113,7 +113,7 @@ type BackfillRequest struct {
 	DryRun bool      `json:"dry_run,omitempty" doc:"Report what would be started, but start nothing"`
 }
 
-// Backfilled is what became of the first nominal times of a backfill.
+// Backfilled is the result for the first nominal times of a backfill.
 type Backfilled struct {
 	Fired      []BackfilledTime `json:"fired" doc:"Up to 100 nominal times that were started; in a dry run up to 1,000"`
 	PassedOver []BackfilledTime `json:"passed_over" doc:"Nominal times that were left out, since each had an execution before"`

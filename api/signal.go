@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Emission says that something has happened.
+// Emission reports that something has happened.
 type Emission struct {
 	Trigger string          `json:"trigger" doc:"Name of what happened, for example alert.fired"`
 	Data    json.RawMessage `json:"data,omitempty" doc:"Any JSON value up to 1 MiB; default {}"`
@@ -17,7 +17,7 @@ type Emission struct {
 type Emitted struct {
 	Signal   string `json:"signal" doc:"ID of the signal; begins with sg_"`
 	Existing bool   `json:"existing,omitempty" doc:"The same signal was emitted before with this trigger and key"`
-	// Enforcements are what the rules have made of it.
+	// Enforcements are the decisions of the rules about it.
 	Enforcements []Enforcement `json:"enforcements" doc:"Decisions by rule name; empty if the signal existed, or many rules still run"`
 }
 

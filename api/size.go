@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes. It is written as a number, and read as one or as text with a unit: "64MB" (10⁶), "64MiB"
-// (2²⁰).
+// Size is a number of bytes. It is written as a number, and read as a number or as text with a unit: "64MB" (10⁶), "64MiB" (2²⁰).
 type Size int64
 
 // units are tried in order: the longer names first.
@@ -22,7 +21,7 @@ var units = []struct {
 	{"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"t", 1e12}, {"b", 1},
 }
 
-// decimalNumber is bounded, because the exponent of a number that is computed exactly costs memory: 1e999999999 has a billion digits.
+// decimalNumber limits the digits, because the exponent of an exact number costs memory: 1e999999999 has a billion digits.
 var decimalNumber = regexp.MustCompile(`^([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})(e[0-9]{1,2})?$`)
 
 // ParseSize reads "64MB", "1.5GiB" or a plain number of bytes. A fraction of a byte, as in "1.1GiB", is rounded to the nearest byte.
@@ -35,7 +34,7 @@ func ParseSize(s string) (Size, error) {
 		}
 	}
 	if decimalNumber.MatchString(text) {
-		n, _ := new(big.Rat).SetString(text) // exactly: 2.3 * 1e6 is 2299999.9999999995 in floating point
+		n, _ := new(big.Rat).SetString(text) // exact: 2.3 * 1e6 is 2299999.9999999995 in floating point
 		if n.Mul(n, new(big.Rat).SetInt64(factor)); factor > 1 || n.IsInt() {
 			n.Add(n, big.NewRat(1, 2))
 			if v := new(big.Int).Div(n.Num(), n.Denom()); v.IsInt64() {
@@ -60,7 +59,7 @@ func (s *Size) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// String writes the size with the largest binary or decimal unit that fits exactly, else in bytes.
+// String writes the size with the largest binary or decimal unit that divides it, else in bytes.
 func (s Size) String() string {
 	for _, u := range []struct {
 		name  string

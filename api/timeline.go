@@ -2,24 +2,24 @@ package api
 
 import "time"
 
-// Timeline is when attempts waited and ran, and which worker had each: those of a workflow's tasks, in the order of task, index and
-// attempt; of any other execution its own.
+// Timeline lists when attempts waited and ran, and on which worker. For a workflow it has the attempts of its tasks, by task, index and
+// attempt; for any other execution its own attempts.
 type Timeline struct {
 	Execution string            `json:"execution" doc:"ID of the execution"`
 	Status    Status            `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
 	Attempts  []TimelineAttempt `json:"attempts" doc:"By task, index and attempt; a page never splits one execution"`
-	// NextCursor is also set where the call ended at its bound of time before it had as many executions as were asked for.
+	// NextCursor is also set if the call reached its time limit before it had the requested number of executions.
 	NextCursor string `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
 }
 
-// TimelineAttempt is one attempt. A moment that has not come is absent.
+// TimelineAttempt is one attempt. A time that has not come yet is absent.
 type TimelineAttempt struct {
 	Execution string `json:"execution" doc:"ID of the execution"`
 	Task      string `json:"task,omitempty" doc:"Name of the task in the workflow"`
 	Index     int    `json:"index,omitempty" doc:"Item of a foreach task or round of a repeated task, from 0"`
 	Kind      string `json:"kind" doc:"Kind of work, for example code, http or workflow, or the name of a handler"`
 	Attempt   int    `json:"attempt" doc:"Number of the attempt, from 1"`
-	// Status is how the attempt ended, or where it stands; of one that was lost, where it stood then.
+	// Status is the attempt's final status, or its current one; for a lost attempt, its status at that time.
 	Status Status `json:"status" doc:"How the attempt ended, or its state now; if lost, its state then"`
 	Lost   bool   `json:"lost,omitempty" doc:"The worker was lost, so the result of the attempt is unknown"`
 	Code   string `json:"code,omitempty" doc:"Error code with which it ended"`

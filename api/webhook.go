@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Webhook makes signals of the requests to POST /hooks/{name}.
+// Webhook turns requests to POST /hooks/{name} into signals.
 type Webhook struct {
 	Name    string `json:"name" doc:"Name, which is also the end of its path"`
 	Version int    `json:"version" doc:"Version of the document"`
@@ -21,7 +21,7 @@ type Webhook struct {
 	Document  json.RawMessage `json:"document,omitempty" doc:"Document; left out in lists"`
 }
 
-// HookRefusal is a request that a webhook has refused. Nothing of it is stored.
+// HookRefusal is a request that a webhook refused. The request itself is not stored.
 type HookRefusal struct {
 	At      time.Time `json:"at" doc:"When the request came"`
 	Reason  string    `json:"reason" doc:"missing, garbled, mismatch, stale or future (of its signature or secret), guessing, secret, too_large, invalid, paused, not_local, unavailable"`

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Why tells what an execution is waiting for and what would unblock it.
+// Why says what an execution waits for and what would let it continue.
 type Why struct {
 	ID      string   `json:"id" doc:"Id of the execution; begins with ex_"`
 	Status  Status   `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
@@ -10,7 +10,7 @@ type Why struct {
 	Summary string   `json:"summary" doc:"Why the execution waits, in one sentence"`
 	Facts   []string `json:"facts" doc:"More facts, one sentence each"`
 	Unblock []Advice `json:"unblock" doc:"Actions that would let it continue; one of them is enough"`
-	// Action, Kind, Task, Index and Workflow say what the execution is.
+	// Action, Kind, Task, Index and Workflow identify the execution.
 	Action   string `json:"action" doc:"Action of the execution"`
 	Kind     string `json:"kind,omitempty" doc:"Kind of the action"`
 	Task     string `json:"task,omitempty" doc:"Name of the task in its workflow"`
@@ -22,7 +22,7 @@ type Why struct {
 	Queue    string `json:"queue,omitempty" doc:"Queue in which it waits for a worker"`
 	Handler  string `json:"handler,omitempty" doc:"Handler that a worker needs to run it"`
 	Runtime  string `json:"runtime,omitempty" doc:"Runtime that a worker needs to run it"`
-	// WorkerLabels are those that a worker must have to run it.
+	// WorkerLabels are labels that a worker must have to run it.
 	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to run it"`
 	Key          string            `json:"key,omitempty" doc:"Concurrency key that it waits for"`
 	KeyLimit     int               `json:"key_limit,omitempty" doc:"Executions that may hold the key at the same time"`
@@ -38,25 +38,25 @@ type Why struct {
 
 	Lacking []LackingWorker `json:"lacking,omitempty" doc:"Up to 10 live workers of its queue that cannot run it, and what each lacks"`
 
-	// Root is, of a workflow, the task that its own wait goes back to, down through workflows that are tasks.
+	// Root is set for a workflow: the task that causes its wait, searched down through sub-workflows.
 	Root string `json:"root,omitempty" doc:"Workflows only: task that causes the wait, searched down through sub-workflows"`
 	// Inquiry is the question whose answer it waits for.
 	Inquiry string `json:"inquiry,omitempty" doc:"Question whose answer it waits for"`
-	// Paused is the queue, worker or action that it waits to be resumed.
+	// Paused is the queue, worker or action whose pause it waits out.
 	Paused *PausedPart `json:"paused,omitempty" doc:"Queue, worker or action whose pause it waits out"`
 }
 
-// Advice is one thing that would let an execution, schedule or rule go on.
+// Advice is one action that would let an execution, schedule or rule continue.
 type Advice struct {
 	Text string `json:"text" doc:"One sentence, independent of any client program"`
-	// Do, Kind and Name are the order, or the look, that the API has for it.
+	// Do, Kind and Name identify the API operation that does it.
 	Do      string `json:"do,omitempty" enum:"resume,answer,cancel,why,retry" doc:"API operation that does it"`
 	Kind    string `json:"kind,omitempty" enum:"execution,question,queue,worker,action,schedule,rule" doc:"Kind of the object"`
 	Name    string `json:"name,omitempty" doc:"ID or name of that object"`
 	Command string `json:"command,omitempty" doc:"Command line that does it"`
 }
 
-// String has the command behind the text, as pawl why shows it.
+// String returns the text with the command for it, as pawl why shows it.
 func (a Advice) String() string {
 	if a.Command == "" {
 		return a.Text
@@ -64,25 +64,25 @@ func (a Advice) String() string {
 	return a.Text + ": " + a.Command
 }
 
-// PausedPart names something that is paused.
+// PausedPart names a paused object.
 type PausedPart struct {
 	Kind string `json:"kind" enum:"queue,worker,action" doc:"Kind of the paused object"`
 	Name string `json:"name" doc:"Name of the queue, worker or action"`
 }
 
-// Deadline is the moment at which a timeout or a pause expires.
+// Deadline is the time at which a timeout or a pause expires.
 type Deadline struct {
 	Of string    `json:"of" enum:"timeout,queue_timeout,total_timeout,gap" doc:"Limit; gap: an expected event did not arrive"`
 	At time.Time `json:"at" doc:"When the limit is reached"`
 }
 
-// LackingWorker is a worker that does not have all that an execution needs.
+// LackingWorker is a worker that does not meet all needs of an execution.
 type LackingWorker struct {
 	Worker string   `json:"worker" doc:"Name of the worker"`
 	Lacks  []string `json:"lacks" doc:"What it lacks, in words"`
 }
 
-// WhyLimit is how many executions one request may ask about.
+// WhyLimit is the largest number of executions in one request.
 const WhyLimit = 100
 
 // WhyRequest asks what executions wait for.
@@ -95,7 +95,7 @@ type WhyResult struct {
 	Executions []WhyEntry `json:"executions" doc:"Answers in the order of the request"`
 }
 
-// WhyEntry is what one execution waits for, or why that cannot be said.
+// WhyEntry says what one execution waits for, or why this could not be answered.
 type WhyEntry struct {
 	Why     *Why     `json:"why,omitempty" doc:"What the execution waits for"`
 	Problem *Problem `json:"problem,omitempty" doc:"Why this could not be answered"`

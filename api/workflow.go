@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Tasks is how far the tasks of a workflow execution are, in the order of the definition.
+// Tasks is the progress of the tasks of a workflow execution, in the order of the definition.
 type Tasks struct {
 	Workflow string `json:"workflow" doc:"ID of the workflow execution"`
 	Status   Status `json:"status" doc:"Status of the workflow execution"`
@@ -10,14 +10,14 @@ type Tasks struct {
 	Tasks    []Task `json:"tasks" doc:"In the order of the definition"`
 }
 
-// TaskChanges is what has changed since the message before, of the tasks of the same attempt of a workflow.
+// TaskChanges lists the tasks that have changed since the previous message, within the same attempt of a workflow.
 type TaskChanges struct {
 	Status  Status       `json:"status" doc:"Status of the workflow"`
 	Attempt int          `json:"attempt"`
 	Tasks   []TaskChange `json:"tasks"`
 }
 
-// TaskChange is a task as it is now.
+// TaskChange is the current state of one task.
 type TaskChange struct {
 	Place int  `json:"place" doc:"Position in the list of tasks, from 0"`
 	Task  Task `json:"task"`
@@ -33,7 +33,7 @@ type TaskItems struct {
 	NextCursor string     `json:"next_cursor,omitempty" doc:"Cursor of the next page; absent on the last. A filtered page may be empty"`
 }
 
-// TaskItem is one execution of a task, in few bytes: a task may have 10,000.
+// TaskItem is one execution of a task, in few bytes, since a task may have 10,000.
 type TaskItem struct {
 	Index      int    `json:"index" doc:"Index of the item, from 0"`
 	ID         string `json:"id" doc:"Id of the execution; begins with ex_"`
@@ -48,22 +48,23 @@ type TaskItem struct {
 	Reused     bool   `json:"reused,omitempty" doc:"It did not run: the result of the original execution was reused"`
 }
 
-// The statuses of a task beside those of its executions.
+// The statuses that a task has in addition to those of executions.
 const (
-	TaskPending Status = "pending" // what it needs has not ended
+	TaskPending Status = "pending" // a task that it needs has not ended
 	TaskSkipped Status = "skipped" // its condition was false
 )
 
-// Task is one task of a workflow and the executions that it has so far.
+// Task is one task of a workflow and its executions so far.
 type Task struct {
 	Name    string   `json:"name" doc:"Name in the workflow"`
 	Needs   []string `json:"needs,omitempty" doc:"Tasks that must end before this one"`
 	Action  string   `json:"action" doc:"Action that its executions run"`
 	Foreach bool     `json:"foreach,omitempty" doc:"Whether it runs once for each item of a list"`
-	// Repeat is how many rounds a task with a repeat has at most; 0: it has none. Its executions are its rounds, the first of index 0.
+	// Repeat is the largest number of rounds of a task with a repeat; 0: the task has no repeat. Its executions are its rounds; the first
+	// round has index 0.
 	Repeat int `json:"repeat,omitempty" doc:"Most rounds of a repeated task; round n is the execution with index n-1"`
-	// Status is pending or skipped, that of its only execution, or for a foreach task a summary: running while any item
-	// is open, else the worst of its items. Of a repeat it is running until it is decided that there is no further round.
+	// Status is pending, skipped, or the status of the only execution. For a foreach task it is a summary: running while any item is
+	// unfinished, else the worst status of the items. A task with a repeat is running until it is decided that no further round follows.
 	Status     Status         `json:"status" enum:"pending,skipped,requested,scheduled,provisioning,running,completed,failed,cancelled,timed_out" doc:"pending before what it needs has ended, skipped when its condition was false, else that of its executions: running while any is open, then the worst"`
 	Total      int            `json:"total,omitempty" doc:"foreach tasks only: number of items, once known"`
 	Created    int            `json:"created,omitempty" doc:"Executions that exist"`
@@ -75,18 +76,17 @@ type Task struct {
 	Error      *Error         `json:"error,omitempty" doc:"Why it could not start"`
 	StartedAt  time.Time      `json:"started_at,omitzero" doc:"When its first execution began to run"`
 	FinishedAt time.Time      `json:"finished_at,omitzero" doc:"When its last execution ended"`
-	// Executions are in the order of their index; of a long foreach or repeat only the open ones and the latest are here,
-	// as many as ?items= allows (100 by default; with 0 only tasks that have no more than one list it), and fewer where
-	// the foreach tasks of the workflow would have more than 20,000 together. More says that there are others; GET
-	// …/tasks/{task}/items lists them all.
+	// Executions are in the order of their index. If a foreach or repeat has many, only the unfinished and the latest are listed: at most
+	// ?items= (100 by default; with 0 only tasks with at most one execution list it), and fewer if the foreach tasks of the workflow would
+	// list more than 20,000 together. More means that there are others; GET …/tasks/{task}/items lists them all.
 	Executions []TaskExecution `json:"executions,omitempty" doc:"By index; if there are many, the unfinished and the latest"`
 	More       bool            `json:"more,omitempty" doc:"More executions exist than are listed here; counts and times cover all of them"`
 }
 
-// Many reports whether the task can have more executions than one: items of a foreach, or rounds of a repeat.
+// Many reports whether the task can have more than one execution: items of a foreach, or rounds of a repeat.
 func (t *Task) Many() bool { return t.Foreach || t.Repeat > 0 }
 
-// Most is how many executions the task has in the end, as far as that is known: 0 where it is not, and of a repeat at most.
+// Most is the number of executions that the task will have, 0 if not known; for a repeat it is the maximum.
 func (t *Task) Most() int { return max(t.Total, t.Repeat) }
 
 // TaskExecution is one execution of a task.
