@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// Export opens an archive of executions with all that is beneath them: those named or, without ids, those that the filter selects. The
-// caller reads it to its end and closes it. One that was cut off has no seal, and pawl open refuses it.
+// Export opens an archive of executions with everything beneath them: those in ids or, without ids, those that the filter selects. The
+// caller reads it to the end and closes it. A truncated archive has no seal, and pawl open refuses it.
 func (c *Client) Export(ctx context.Context, ids []string, f Filter) (io.ReadCloser, error) {
 	f.TopLevel, f.Outputs, f.Cases, f.Limit, f.Cursor = false, false, false, 0, "" // whole trees, and all of them
 	q := f.query()

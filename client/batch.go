@@ -12,12 +12,12 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// submitBatch submits items to /FIELD:batch, each under an idempotency key. If the server could not say what became of
-// an item (its Problem has the status 503), the item is submitted again under that key, as a single submission is; if
-// it had been accepted after all, the answer names its execution.
+// submitBatch submits items to /FIELD:batch, each under an idempotency key. If the server could not say what became of an item (its Problem
+// has the status 503), the item is submitted again under the same key, as a single submission is. If the first one was accepted after all,
+// the answer names its execution.
 func submitBatch[T any](ctx context.Context, c *Client, field string, all []T, key func(*T) *string) (*api.BatchResult, error) {
 	items := slices.Clone(all)
-	left := make([]int, len(items)) // which items are to be submitted
+	left := make([]int, len(items)) // indexes of the items to submit
 	repeatable := true
 	base := c.key("")
 	for i := range items {
@@ -41,7 +41,7 @@ func submitBatch[T any](ctx context.Context, c *Client, field string, all []T, k
 		case err != nil && attempt == 1:
 			return nil, err
 		case err != nil:
-			return out, nil // with the verdicts of the attempts before: the caller can submit again what has the status 503
+			return out, nil // with the results of earlier tries: the caller can submit items with the status 503 again
 		case len(r.Results) != len(left):
 			return nil, fmt.Errorf("the server answered %d verdicts for %d %s", len(r.Results), len(left), field)
 		}
@@ -67,7 +67,7 @@ func submitBatch[T any](ctx context.Context, c *Client, field string, all []T, k
 	}
 }
 
-// place makes the places in a problem those of the whole batch, of which a part was sent.
+// place rewrites the paths in a problem about a part of the batch as paths in the whole batch.
 func place(p *api.Problem, sent, whole string) {
 	if sent == whole {
 		return

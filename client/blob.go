@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Upload sends a content ahead of the submissions that name it, and returns what they name it by. It reads the content twice:
-// to learn its sum, and to send it, which it does not when the server has it already.
+// Upload sends a content before the submissions that use it, and returns the reference for them. It reads the content twice: for its
+// SHA-256, and to send it. If the server already has it, it is not sent.
 func (c *Client) Upload(ctx context.Context, content io.ReadSeeker) (*api.Blob, error) {
 	h := sha256.New()
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
@@ -32,8 +32,8 @@ func (c *Client) Upload(ctx context.Context, content io.ReadSeeker) (*api.Blob, 
 	})
 }
 
-// waitsToBeAsked reports whether the transport sends a body only when the server asks for it. One that announces to wait and
-// does not would write into a connection that the server, which has answered, closes.
+// waitsToBeAsked reports whether the transport waits for "100 Continue" before it sends a body. A transport that sends the header Expect
+// but does not wait would write into a connection that the server closes after its answer.
 func (c *Client) waitsToBeAsked() bool {
 	switch t := c.http.Transport.(type) {
 	case inProcess, nil: // nil is http.DefaultTransport, which waits

@@ -25,38 +25,38 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Pauses between attempts: full jitter between 0 and a bound that doubles.
+// Pauses between attempts: a random time between 0 and a bound that doubles (full jitter).
 const (
 	firstPause = 50 * time.Millisecond
 	mostPause  = 2 * time.Second
-	// maxWait is how long the server holds an answer back at most, when asked to wait.
+	// maxWait is the longest time for which the server delays an answer.
 	maxWait = 60 * time.Second
 )
 
 // request is one call.
 type request struct {
 	method string
-	path   string // beneath /api/v1, or absolute when it begins with "//"
+	path   string // below /api/v1, or absolute if it begins with "//"
 	query  url.Values
-	body   any           // []byte as it is; anything else as JSON; nil: none
-	stream io.ReadSeeker // instead of body: so many bytes, sent as they are read
+	body   any           // []byte is sent as it is, anything else as JSON; nil: no body
+	stream io.ReadSeeker // instead of body: size bytes, sent as they are read
 	size   int64
 	header http.Header
-	// repeatable says that the call may be sent again though an earlier one may have taken effect.
+	// repeatable means that the call may be sent again even if an earlier one may have taken effect.
 	repeatable bool
 }
 
-// get asks for a path.
+// get makes a GET request.
 func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query, repeatable: true}
 }
 
-// post sends something that may be sent again.
+// post makes a POST request that may be repeated.
 func post(path string, body any) request {
 	return request{method: http.MethodPost, path: path, body: body, repeatable: true}
 }
 
-// fetch does a request and returns what the server answers.
+// fetch sends a request and returns the decoded answer.
 func fetch[T any](ctx context.Context, c *Client, r request) (*T, error) {
 	out := new(T)
 	if err := c.call(ctx, r, out); err != nil {
@@ -65,7 +65,8 @@ func fetch[T any](ctx context.Context, c *Client, r request) (*T, error) {
 	return out, nil
 }
 
-// entries walks through the items of a list from the cursor in query on. of takes them, and the cursor of the next page, from a page.
+// entries walks through the items of a list, starting at the cursor in query. of returns the items of a page and the cursor of the next
+// page.
 func entries[P, T any](ctx context.Context, c *Client, path string, query url.Values, of func(*P) ([]T, string)) iter.Seq2[T, error] {
 	return walk(query.Get("cursor"), func(cursor string) ([]T, string, error) {
 		q := url.Values{}
@@ -79,8 +80,8 @@ func entries[P, T any](ctx context.Context, c *Client, path string, query url.Va
 	})
 }
 
-// walk yields the items of page after page. list is asked with the cursor of each, and returns that of the next; "" at the last. An error
-// ends the walk.
+// walk yields the items of page after page. list gets a page's cursor and returns its items and the next cursor, "" after the last page. An
+// error ends the walk.
 func walk[T any](cursor string, list func(cursor string) (items []T, next string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for next := cursor; ; {
@@ -101,14 +102,14 @@ func walk[T any](cursor string, list func(cursor string) (items []T, next string
 	}
 }
 
-// call does the request, repeating it while that is safe and may help, and decodes the answer into out unless it is nil.
+// call sends the request, repeating it while that is safe and may help, and decodes the answer into out unless out is nil.
 func (c *Client) call(ctx context.Context, r request, out any) error {
 	res, err := c.open(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // so that the connection can be used again
+		_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // so that the connection can be reused
 		_ = res.Body.Close()
 	}()
 	if out == nil {
@@ -120,7 +121,7 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 	return nil
 }
 
-// open does the request and returns the answer, which is a success and the caller's to close.
+// open sends the request and returns a successful answer, which the caller closes.
 func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	body, err := encode(r.body)
 	if err != nil {
@@ -178,7 +179,7 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Respon
 	return c.send(ctx, req)
 }
 
-// send sends a request as this client, and returns a success.
+// send sets the headers of this client, sends the request and returns a successful answer.
 func (c *Client) send(ctx context.Context, req *http.Request) (*http.Response, error) {
 	req.Header.Set("User-Agent", c.userAgent)
 	if c.chain != "" && req.Method == http.MethodPost {
@@ -201,8 +202,8 @@ func (c *Client) send(ctx context.Context, req *http.Request) (*http.Response, e
 	return res, nil
 }
 
-// inUTF8 is encoding/json's form, but of texts that are not UTF-8 it makes an *api.Problem: encoding/json replaces their bytes by U+FFFD.
-// A caller's json.RawMessage is sent unchanged, and the server checks it.
+// inUTF8 encodes as encoding/json does, except that a string that is not UTF-8 gives an *api.Problem: encoding/json would replace its bytes
+// by U+FFFD. A caller's json.RawMessage is sent unchanged, and the server checks it.
 var inUTF8 = strict.JoinOptions(v1.DefaultOptionsV1(), strict.WithMarshalers(strict.MarshalToFunc(func(e *jsontext.Encoder, text string) error {
 	if utf8.ValidString(text) {
 		return errors.ErrUnsupported
@@ -229,7 +230,7 @@ func encode(body any) ([]byte, error) {
 	return b, nil
 }
 
-// refused is a Problem together with the server's wish for a pause.
+// refused is a Problem with the pause that the server asked for.
 type refused struct {
 	*api.Problem
 	after time.Duration
@@ -256,8 +257,8 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// worthRepeating reports whether the failed call may be sent again: nothing was taken in, or it does no harm twice. 502 and 504 are a
-// proxy's, before a server that is starting.
+// worthRepeating reports whether the failed call may be sent again: the server accepted nothing, or a repetition does no harm. 502 and 504
+// come from a proxy whose server is starting.
 func worthRepeating(r request, err error) bool {
 	var p *api.Problem
 	if errors.As(err, &p) {
@@ -275,7 +276,7 @@ func worthRepeating(r request, err error) bool {
 	return r.repeatable || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// pauseAfter is between 0 and a bound that doubles with every attempt, but no less than the server asked for.
+// pauseAfter returns a random time between 0 and a bound that doubles with every attempt, plus the pause that the server asked for.
 func pauseAfter(attempt int, least time.Duration) time.Duration {
 	return least + rand.N(min(firstPause<<min(attempt-1, 10), mostPause))
 }

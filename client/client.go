@@ -1,10 +1,9 @@
-// Package client speaks Pawl's HTTP API: with a server somewhere, or with one in the same process. The command line and
-// the tests use nothing else.
+// Package client is a client of Pawl's HTTP API, for a remote server or for one in the same process. The command line and the tests use
+// nothing else.
 //
-// A Client is safe for concurrent use. Every method takes a context and gives up when it ends. What the server refuses
-// comes back as a *[api.Problem] (use errors.As). Calls that are safe to repeat are repeated when the server cannot be
-// reached, is unavailable or overloaded, for a minute unless [WithPatience] says otherwise; submissions carry an idempotency key and
-// so are safe as well.
+// A Client is safe for concurrent use. Every method takes a context and gives up when it ends. A refusal by the server is a *[api.Problem]
+// (use errors.As). Calls that are safe to repeat are repeated while the server cannot be reached, is unavailable or is overloaded, for a
+// minute unless [WithPatience] says otherwise. Submissions carry an idempotency key, so they are safe to repeat.
 package client
 
 import (
@@ -31,7 +30,7 @@ type Client struct {
 	patience  time.Duration
 	onRetry   func(error, time.Time, time.Time)
 	chain     string
-	keys      bool // give submissions an idempotency key of their own
+	keys      bool // generate idempotency keys for submissions
 }
 
 // Option changes how a Client works.
@@ -46,40 +45,40 @@ func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h
 // WithUserAgent sets the User-Agent.
 func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s } }
 
-// chainVariable is where a program that a rule has led to finds the rules.
+// chainVariable is the environment variable with the chain of rules that led to this program.
 const chainVariable = "PAWL_CHAIN"
 
-// WithChain sends the header Pawl-Chain with signals and submissions: the rules that have led to them, so that rules which lead to one
-// another through a program are noticed. Without it the header is what $PAWL_CHAIN says; in a handler it is the task's Chain.
+// WithChain sends the header Pawl-Chain with signals and submissions. It names the rules that led to them, so that Pawl detects a loop of
+// rules through a program. Without this option the value is $PAWL_CHAIN; in a handler it is the task's Chain.
 func WithChain(chain string) Option { return func(c *Client) { c.chain = chain } }
 
-// WithPatience sets for how long a call that is safe to repeat is tried again while the server cannot be reached, is unavailable or
-// overloaded, and a stream is taken up again; a context that ends earlier ends it earlier. By default it is DefaultPatience, which
-// outlasts the restart of a server. 0: calls are tried once.
+// WithPatience sets how long a call that is safe to repeat is retried while the server cannot be reached, is unavailable or is overloaded,
+// and how long a broken stream is reopened. The end of the context ends the retries earlier. The default is DefaultPatience, longer than a
+// server needs to restart. With 0, calls are tried once.
 func WithPatience(d time.Duration) Option { return func(c *Client) { c.patience = d } }
 
-// WithOnRetry calls f before a call or a stream is tried again: with why the last try failed, since when it fails, and until when it is
-// tried. Goroutines that share the client call it at the same time.
+// WithOnRetry calls f before each retry of a call or a stream, with the error of the last try, the time of the first failure, and the time
+// at which retrying ends. Goroutines that share the client may call f concurrently.
 func WithOnRetry(f func(err error, since, until time.Time)) Option {
 	return func(c *Client) { c.onRetry = f }
 }
 
-// DefaultPatience is how long calls are repeated unless WithPatience says otherwise. A server in the same process is there or
-// ending: it is given inProcessPatience.
+// DefaultPatience is how long calls are retried unless WithPatience says otherwise. A server in the same process is either running or
+// stopping, so inProcessPatience is enough for it.
 const (
 	DefaultPatience   = time.Minute
 	inProcessPatience = time.Second
 )
 
-// DefaultServer is where a server listens unless it was told otherwise.
+// DefaultServer is the address at which a server listens by default.
 const DefaultServer = "http://127.0.0.1:7411"
 
-// WithoutIdempotencyKeys leaves submissions without a key of their own (keys that the caller sets are still sent). Such a
-// submission is not repeated when its answer was lost, and spares the server remembering a key for each.
+// WithoutIdempotencyKeys generates no keys for submissions (keys that the caller sets are still sent). Such a submission is not repeated
+// when its answer is lost, but the server does not have to store a key for it.
 func WithoutIdempotencyKeys() Option { return func(c *Client) { c.keys = false } }
 
-// New makes a client of the server at baseURL, such as "http://127.0.0.1:7411"; "" is $PAWL_SERVER, with the token $PAWL_TOKEN unless
-// WithToken gives another, or else DefaultServer. It does not connect yet.
+// New returns a client of the server at baseURL, such as "http://127.0.0.1:7411". If baseURL is "", it is $PAWL_SERVER, with the token
+// $PAWL_TOKEN unless WithToken gives another, else DefaultServer. It does not connect yet.
 func New(baseURL string, options ...Option) (*Client, error) {
 	token := ""
 	if baseURL == "" {
@@ -112,10 +111,9 @@ func New(baseURL string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// NewInProcess makes a client of a server in the same process, without a socket. Streams flow as they do over one.
-// Submissions get no idempotency keys of their own: no answer can be lost on the way. On PostgreSQL an answer can say
-// that it is not known what became of a submission (a Problem with the status 503): a caller that wants to repeat it
-// then gives it a key.
+// NewInProcess returns a client of a server in the same process, without a socket. Streams work as over a socket. It generates no
+// idempotency keys for submissions, since no answer can be lost. On PostgreSQL the server may answer that the result of a submission is
+// unknown (a Problem with the status 503); a caller that wants to repeat such a submission has to set a key.
 func NewInProcess(h http.Handler, options ...Option) *Client {
 	c := &Client{
 		base: "http://in-process", http: &http.Client{Transport: inProcess{h}},
@@ -130,10 +128,10 @@ func NewInProcess(h http.Handler, options ...Option) *Client {
 // BaseURL is the server's address.
 func (c *Client) BaseURL() string { return c.base }
 
-// IsNotFound reports whether err says that there is no such thing.
+// IsNotFound reports whether err means that the object does not exist.
 func IsNotFound(err error) bool { return problemType(err) == api.ProblemNotFound }
 
-// IsFinished reports whether err says that the execution had ended already.
+// IsFinished reports whether err means that the execution had already ended.
 func IsFinished(err error) bool { return problemType(err) == api.ProblemFinished }
 
 func problemType(err error) string {
@@ -144,7 +142,7 @@ func problemType(err error) string {
 	return p.Type
 }
 
-// key returns given, or a fresh idempotency key when the client makes them.
+// key returns given, or a new idempotency key if the client generates them.
 func (c *Client) key(given string) string {
 	if !c.keys {
 		return given

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// both runs a test against a server behind a socket and one in the process.
+// both runs a test with a server behind a socket and with one in the same process.
 func both(t *testing.T, h http.Handler, test func(*testing.T, *Client)) {
 	t.Helper()
 	t.Run("socket", func(t *testing.T) {
@@ -102,7 +102,8 @@ func TestRepeatsUntilItIsTakenIn(t *testing.T) {
 	}
 }
 
-// A cancel whose answer was lost is sent again under its key: without one the server takes it for a second cancel, which ends the clean-up.
+// A cancel whose answer was lost is repeated with its key: without a key the server would take it for a second cancel, which ends the
+// clean-up.
 func TestRepeatsACancel(t *testing.T) {
 	for _, many := range []bool{false, true} {
 		var keys []string
@@ -130,7 +131,7 @@ func TestRepeatsACancel(t *testing.T) {
 	}
 }
 
-// The server cannot say of two items what became of them. They alone are submitted again, under their keys; the one without a key is not.
+// The server does not know the result of two items. The client submits only these again, under their keys, and not the one without a key.
 func TestRepeatsTheItemsOfABatch(t *testing.T) {
 	for _, keys := range []bool{true, false} {
 		var sent [][]string
@@ -231,7 +232,7 @@ func TestProblems(t *testing.T) {
 	})
 }
 
-// Text that is not UTF-8 is refused: encoding/json would send U+FFFD in its place.
+// A string that is not UTF-8 is refused: encoding/json would send U+FFFD in its place.
 func TestTextThatIsNotUTF8(t *testing.T) {
 	for path, body := range map[string]any{
 		"labels.a":              api.Submission{Action: "noop", Labels: map[string]string{"a": "\xff"}},
@@ -269,7 +270,7 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
-// streamer sends events 1 … 9, three to a connection, then the end.
+// streamer sends events 1 … 9, three per connection, then the end.
 func streamer(breaks *atomic.Int32) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := 0
@@ -281,7 +282,7 @@ func streamer(breaks *atomic.Int32) http.Handler {
 			w.(http.Flusher).Flush()
 			if i%3 == 0 && i < 9 {
 				breaks.Add(1)
-				_, _ = io.WriteString(w, "event: event\nid: 99\ndata: {\"se") // cut off in the middle
+				_, _ = io.WriteString(w, "event: event\nid: 99\ndata: {\"se") // truncated
 				w.(http.Flusher).Flush()
 				panic(http.ErrAbortHandler)
 			}
@@ -317,7 +318,7 @@ func TestFollowStops(t *testing.T) {
 				t.Fatal(err)
 			}
 			if e.Seq == 2 {
-				break // the connection ends with it: goleak would see it
+				break // the connection ends with it: goleak would report it
 			}
 		}
 	})
@@ -384,7 +385,7 @@ func TestInProcessStreamsWhileItIsWritten(t *testing.T) {
 	<-gone
 }
 
-// step hands over the next text from another goroutine.
+// step sends the text from another goroutine.
 func step(to chan<- string, text string) string {
 	go func() { to <- text }()
 	return ""
@@ -409,7 +410,7 @@ func TestInProcessSlowReader(t *testing.T) {
 	_ = res.Body.Close()
 }
 
-// A deadline is for a write: a stream that has nothing to say for longer than a reader may take for one goes on.
+// A deadline limits one write: a stream may be quiet for longer than that.
 func TestInProcessQuietStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

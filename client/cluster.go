@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Queues lists the queues that have executions waiting or workers serving.
+// Queues lists the queues with waiting executions or live workers.
 func (c *Client) Queues(ctx context.Context) ([]api.Queue, error) {
 	return collect(entries(ctx, c, "/queues", nil, func(q *api.Queues) ([]api.Queue, string) { return q.Queues, q.NextCursor }))
 }
@@ -28,7 +28,7 @@ func (c *Client) Workers(ctx context.Context) ([]api.Worker, error) {
 	return collect(entries(ctx, c, "/workers", nil, func(w *api.Workers) ([]api.Worker, string) { return w.Workers, w.NextCursor }))
 }
 
-// BusyWorkers lists the live worker sessions with what each holds, and the sessions that the server has lost lately.
+// BusyWorkers lists the live worker sessions with the executions that each holds, and the recently lost sessions.
 func (c *Client) BusyWorkers(ctx context.Context) (workers []api.Worker, lost []api.LostWorker, err error) {
 	q := url.Values{"executions": {"true"}, "lost": {"true"}}
 	workers, err = collect(entries(ctx, c, "/workers", q, func(w *api.Workers) ([]api.Worker, string) {
@@ -38,14 +38,14 @@ func (c *Client) BusyWorkers(ctx context.Context) (workers []api.Worker, lost []
 	return workers, lost, err
 }
 
-// QueueLine returns the first executions that wait in a queue, or the first with labels, with their places. A limit of
-// 0 is the server's own.
+// QueueLine returns the first waiting executions of a queue with their places; with labels, only the executions that have them. With limit
+// 0 the server's default applies.
 func (c *Client) QueueLine(ctx context.Context, queue string, labels map[string]string, limit int) (*api.QueueLine, error) {
 	return fetch[api.QueueLine](ctx, c, get("/queues/"+url.PathEscape(queue)+"/line", lineQuery(labels, limit)))
 }
 
-// KeyLine returns the executions that hold a concurrency key, and the first that wait for it, or the first with labels,
-// with their places. A limit of 0 is the server's own.
+// KeyLine returns the executions that hold a concurrency key, and the first that wait for it, with their places; with labels, only the
+// executions that have them. With limit 0 the server's default applies.
 func (c *Client) KeyLine(ctx context.Context, key string, labels map[string]string, limit int) (*api.KeyLine, error) {
 	q := lineQuery(labels, limit)
 	q.Set("key", key)
@@ -68,30 +68,30 @@ func (c *Client) Stats(ctx context.Context) (*api.Stats, error) {
 	return fetch[api.Stats](ctx, c, get("/stats", nil))
 }
 
-// Activity returns what the server has done in each of the latest spans of time, the oldest first. A step is whole minutes; all of them lie
-// within the last day.
+// Activity returns the work of the server in each of the latest spans of time, oldest first. A step is a number of whole minutes; all steps
+// lie within the last day.
 func (c *Client) Activity(ctx context.Context, step time.Duration, steps int) (*api.Activity, error) {
 	return fetch[api.Activity](ctx, c, get("/activity", url.Values{"step": {step.String()}, "limit": {strconv.Itoa(steps)}}))
 }
 
-// LastVerification returns what the server found when it verified its store the last time. IsNotFound reports that it
-// has not since it started.
+// LastVerification returns the result of the server's latest verification of its store. If there was none since the server started,
+// IsNotFound(err) is true.
 func (c *Client) LastVerification(ctx context.Context) (*api.Verification, error) {
 	return fetch[api.Verification](ctx, c, get("/verify", url.Values{"last": {"true"}}))
 }
 
-// Verify has the server check every row of its store against what Pawl promises. It reads all there is; a second one at
-// the same time is refused.
+// Verify makes the server check every row of its store against the invariants. It reads the whole store; a second verification at the same
+// time is refused.
 func (c *Client) Verify(ctx context.Context) (*api.Verification, error) {
 	return fetch[api.Verification](ctx, c, get("/verify", nil))
 }
 
-// VerifyHistories does what Verify does and lets the rules decide every history once more, as Replay does for one.
+// VerifyHistories does what Verify does and also replays every history, as Replay does for one execution.
 func (c *Client) VerifyHistories(ctx context.Context) (*api.Verification, error) {
 	return fetch[api.Verification](ctx, c, get("/verify", url.Values{"replay": {"true"}}))
 }
 
-// Ready returns nil when the server takes work: its store answers and it is not about to stop.
+// Ready returns nil if the server accepts work: its store answers and it is not stopping.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.once(ctx, request{method: http.MethodGet, path: "//readyz"}, nil)
 	return err

@@ -9,17 +9,18 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// EvaluateBatch asks for up to api.BatchLimit runs of ad-hoc code. Each gets its own verdict; the error is only about the whole.
+// EvaluateBatch asks for up to api.BatchLimit runs of ad-hoc code. Each evaluation has its own result; the error is only about the whole
+// batch.
 func (c *Client) EvaluateBatch(ctx context.Context, all []api.Evaluation) (*api.BatchResult, error) {
 	return submitBatch(ctx, c, "evaluations", all, func(e *api.Evaluation) *string { return &e.IdempotencyKey })
 }
 
-// ListEvaluations returns one page of ad-hoc code, newest first. Of the filter's fields Action, Workflow and TopLevel must be zero.
+// ListEvaluations returns one page of ad-hoc evaluations, newest first. The filter's fields Action, Workflow and TopLevel must be zero.
 func (c *Client) ListEvaluations(ctx context.Context, f Filter) (*api.ExecutionPage, error) {
 	return fetch[api.ExecutionPage](ctx, c, get("/evaluations", f.query()))
 }
 
-// AllEvaluations walks through the ad-hoc code that f selects, newest first, page by page. An error ends the walk.
+// AllEvaluations walks through the ad-hoc evaluations that f selects, newest first, page by page. An error ends the walk.
 func (c *Client) AllEvaluations(ctx context.Context, f Filter) iter.Seq2[api.Execution, error] {
 	return c.walk(ctx, "/evaluations", f)
 }
@@ -30,15 +31,15 @@ func (c *Client) Count(ctx context.Context, f Filter) (*api.Counts, error) {
 	return fetch[api.Counts](ctx, c, get("/executions:count", f.query()))
 }
 
-// ScoreQuery says which evaluations are scored, and how.
+// ScoreQuery selects the evaluations to score, and how.
 type ScoreQuery struct {
-	Name, Value string   // of the label that they were submitted with
-	By          []string // labels by whose values they are grouped
-	Task        string   // label that names the task; "": task
-	K           []int    // of which pass@k is estimated; none: 1, 10 and 100
+	Name, Value string   // label of the evaluations
+	By          []string // labels to group by
+	Task        string   // label that names the task; default: task
+	K           []int    // values of k for pass@k; default: 1, 10 and 100
 }
 
-// Scores returns how many of the evaluations with a label have passed.
+// Scores returns how many evaluations with a label passed.
 func (c *Client) Scores(ctx context.Context, s ScoreQuery) (*api.Scores, error) {
 	q := url.Values{"label": {s.Name + "=" + s.Value}, "by": s.By}
 	set(q, "task", s.Task)
@@ -48,15 +49,15 @@ func (c *Client) Scores(ctx context.Context, s ScoreQuery) (*api.Scores, error) 
 	return fetch[api.Scores](ctx, c, get("/evaluations:scores", q))
 }
 
-// OutcomeQuery says which outcomes are followed, and what of them.
+// OutcomeQuery selects the outcomes to follow.
 type OutcomeQuery struct {
-	Name, Value string // of the label that they were submitted with
-	After       string // Cursor of the last outcome seen; "": from the first on
-	Outputs     bool   // with the outputs
+	Name, Value string // label of the executions
+	After       string // Cursor of the last outcome seen; "": from the first one
+	Outputs     bool   // include the outputs
 }
 
-// FollowOutcomes walks through what was submitted with a label as it ends, each execution once, until all have ended. It resumes by
-// itself when the connection breaks; a later walk goes on behind the Cursor of any outcome. An error ends the walk.
+// FollowOutcomes walks through the executions with a label as they end, each one once, until all have ended. It resumes by itself when the
+// connection breaks; a later walk can continue after the Cursor of any outcome. An error ends the walk.
 func (c *Client) FollowOutcomes(ctx context.Context, o OutcomeQuery) iter.Seq2[api.Outcome, error] {
 	q := url.Values{"label": {o.Name + "=" + o.Value}}
 	set(q, "after", o.After)

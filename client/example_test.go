@@ -20,7 +20,7 @@ type receipt struct {
 	Number string `json:"number"`
 }
 
-// A registered action or workflow is run with a value of Go, and gives one back.
+// Run submits a registered action or workflow with a Go value and returns its output as one.
 func ExampleRun() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -39,7 +39,7 @@ func ExampleRun() {
 	fmt.Println(paid.Number)
 }
 
-// A program that is not trusted runs in a sandbox. It is an execution like any other, and its result says how it ended.
+// An untrusted program runs in a sandbox. It is an execution like any other, and its result says how it ended.
 func ExampleClient_Evaluate() {
 	ctx := context.Background()
 	c, err := client.New("http://127.0.0.1:7411")
@@ -60,7 +60,7 @@ func ExampleClient_Evaluate() {
 	fmt.Print(result.Stdout)
 }
 
-// Thousands are submitted at once, each with its own verdict, and their outcomes come as they end.
+// Thousands of executions are submitted at once, each with its own result, and their outcomes arrive as they end.
 func ExampleClient_SubmitBatch() {
 	ctx := context.Background()
 	c, err := client.New("http://127.0.0.1:7411")
@@ -84,7 +84,7 @@ func ExampleClient_SubmitBatch() {
 	}
 }
 
-// What an execution writes can be read while it runs.
+// The logs of an execution can be read while it runs.
 func ExampleClient_FollowLogs() {
 	ctx := context.Background()
 	c, err := client.New("http://127.0.0.1:7411")
@@ -99,7 +99,7 @@ func ExampleClient_FollowLogs() {
 	}
 }
 
-// A document registers workflows, actions, schedules and rules. What has not changed keeps its version.
+// A document registers workflows, actions, schedules and rules. An unchanged definition keeps its version.
 func ExampleClient_Define() {
 	c, err := client.New("http://127.0.0.1:7411")
 	if err != nil {
@@ -109,7 +109,7 @@ func ExampleClient_Define() {
 	var refused *api.Problem
 	if errors.As(err, &refused) {
 		for _, wrong := range refused.Errors {
-			fmt.Println(wrong.String()) // place, value and what to do about it
+			fmt.Println(wrong.String()) // place, value and fix
 		}
 		return
 	}

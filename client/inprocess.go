@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// inProcess serves requests by calling a handler. A short answer is handed over whole; from the first flush on, or beyond
-// inProcessBuffer, it streams.
+// inProcess serves requests by calling a handler. A short answer is passed on whole; after the first flush, or beyond inProcessBuffer, it
+// streams.
 type inProcess struct{ handler http.Handler }
 
 const inProcessBuffer = 64 << 10
@@ -30,7 +30,7 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer cancel(nil)
 		defer func() { _ = in.Body.Close() }()
 		defer func() {
-			if v := recover(); v != nil { // what net/http does with a handler that panics
+			if v := recover(); v != nil { // as net/http handles a handler that panics
 				w.finish(fmt.Errorf("handler panicked: %v", v))
 			}
 		}()
@@ -54,17 +54,17 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// inProcessAnswer is the handler's http.ResponseWriter. Its methods are for the handler's goroutine.
+// inProcessAnswer is the handler's http.ResponseWriter. Only the handler's goroutine calls its methods.
 type inProcessAnswer struct {
 	header http.Header
 	buffer bytes.Buffer
 	wrote  bool
-	pipe   *io.PipeWriter // set once it streams
+	pipe   *io.PipeWriter // set once the answer streams
 	cancel context.CancelCauseFunc
 
 	deadline time.Time // of writes to the pipe; zero: none
 
-	// What begun hands over.
+	// The fields below are ready once begun is closed.
 	begun  chan struct{}
 	status int
 	sent   http.Header
@@ -96,11 +96,11 @@ func (w *inProcessAnswer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// FlushError hands over what was written and goes over to streaming.
+// FlushError passes on the bytes written so far and starts streaming.
 func (w *inProcessAnswer) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	if w.pipe != nil {
-		return nil // writes to a pipe are through when they return
+		return nil // a write to a pipe returns once it was read
 	}
 	reader, writer := io.Pipe()
 	w.pipe = writer
@@ -115,10 +115,10 @@ func (w *inProcessAnswer) FlushError() error {
 	return err
 }
 
-// Flush is FlushError for those who know only http.Flusher.
+// Flush is FlushError for handlers that know only http.Flusher.
 func (w *inProcessAnswer) Flush() { _ = w.FlushError() }
 
-// stream writes to the reader. A deadline that passes meanwhile breaks the answer off.
+// stream writes to the reader. If the deadline passes meanwhile, the answer is broken off.
 func (w *inProcessAnswer) stream(b []byte) (int, error) {
 	if !w.deadline.IsZero() {
 		pipe := w.pipe
@@ -128,7 +128,7 @@ func (w *inProcessAnswer) stream(b []byte) (int, error) {
 	return w.pipe.Write(b)
 }
 
-// SetWriteDeadline is for the writes from now on, as that of a connection: one that passes while nothing is written breaks nothing off.
+// SetWriteDeadline applies to later writes, as for a connection: a deadline that passes while nothing is written has no effect.
 func (w *inProcessAnswer) SetWriteDeadline(t time.Time) error {
 	w.deadline = t
 	return nil
@@ -152,7 +152,7 @@ func (w *inProcessAnswer) finish(failed error) {
 	}
 }
 
-// inProcessBody tells the handler when its reader has gone.
+// inProcessBody cancels the handler's context when the reader closes the body.
 type inProcessBody struct {
 	*io.PipeReader
 	cancel context.CancelCauseFunc

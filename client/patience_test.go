@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// network is a server that may be away: its clients reach it through pipes.
+// network is a server that may be unreachable: its clients reach it through pipes.
 type network struct {
 	away     atomic.Bool
 	listener pipes
@@ -35,7 +35,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// client makes a client of handler h over the network. What it returns ends the server.
+// client makes a client of handler h over the network. The function that it returns stops the server.
 func (n *network) client(t *testing.T, h http.Handler, options ...Option) (*Client, func()) {
 	t.Helper()
 	n.listener = make(pipes)
@@ -61,8 +61,8 @@ func (n *network) client(t *testing.T, h http.Handler, options ...Option) (*Clie
 	}
 }
 
-// A server that is away for half a minute, as one that is restarted, is waited for; one that is away for longer is not, and the
-// caller's context ends the wait earlier.
+// The client waits for a server that is unreachable for half a minute, such as one that restarts, but not for an hour; the end of the
+// caller's context ends the wait.
 func TestPatience(t *testing.T) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"id":"ex_1"}`) })
 	for _, tc := range []struct {
@@ -115,7 +115,8 @@ func getOne(ctx context.Context, c *Client) error {
 	return err
 }
 
-// A stream is taken up again after half a minute, also when it had been quiet; a server that is away for longer ends it.
+// A stream is reopened after half a minute, even if it had been quiet; if the server is unreachable for longer, the stream ends with an
+// error.
 func TestPatienceOfStreams(t *testing.T) {
 	for _, away := range []time.Duration{30 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,29 +8,30 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// PauseQueue lets no worker take anything from a queue until it is resumed, or the order's time is over. What runs goes on, and
-// submissions are accepted. When it returns no server hands out anything more of the queue.
+// PauseQueue stops handing out executions of a queue until it is resumed or the pause's time is over. Running executions continue, and
+// submissions are accepted. When it returns, no server hands out executions of the queue any more.
 func (c *Client) PauseQueue(ctx context.Context, name string, o api.PauseOrder) (*api.Pause, error) {
 	return c.changePause(ctx, "/queues/", name, "/pause", o)
 }
 
-// ResumeQueue lets workers take from a queue again, at once.
+// ResumeQueue hands out executions of a queue again, at once.
 func (c *Client) ResumeQueue(ctx context.Context, name string, o api.ResumeOrder) (*api.Pause, error) {
 	return c.changePause(ctx, "/queues/", name, "/resume", o)
 }
 
-// PauseWorker gives the workers of a name nothing more until they are resumed, or the order's time is over. What they run goes on.
+// PauseWorker gives the workers with a name no more executions until they are resumed or the pause's time is over. Their running executions
+// continue.
 func (c *Client) PauseWorker(ctx context.Context, name string, o api.PauseOrder) (*api.Pause, error) {
 	return c.changePause(ctx, "/workers/", name, "/pause", o)
 }
 
-// ResumeWorker gives the workers of a name work again, at once.
+// ResumeWorker gives the workers with a name executions again, at once.
 func (c *Client) ResumeWorker(ctx context.Context, name string, o api.ResumeOrder) (*api.Pause, error) {
 	return c.changePause(ctx, "/workers/", name, "/resume", o)
 }
 
-// PauseAction lets no execution of an action, a workflow or a built-in kind begin, tasks of workflows included, until it is resumed, or the
-// order's time is over. What runs goes on, and submissions are accepted.
+// PauseAction lets no execution of an action, a workflow or a built-in kind begin, including tasks of workflows, until it is resumed or the
+// pause's time is over. Running executions continue, and submissions are accepted.
 func (c *Client) PauseAction(ctx context.Context, name string, o api.PauseOrder) (*api.Pause, error) {
 	return c.changePause(ctx, "/actions/", name, "/pause", o)
 }
@@ -40,13 +41,13 @@ func (c *Client) ResumeAction(ctx context.Context, name string, o api.ResumeOrde
 	return c.changePause(ctx, "/actions/", name, "/resume", o)
 }
 
-// PauseExecution lets a workflow, and those among its tasks, start no more tasks until it is resumed, or the order's time is over. Tasks
-// that have begun go on, and so do those that wait in a queue.
+// PauseExecution keeps a workflow and its sub-workflows from starting tasks until it is resumed or the pause's time is over. Tasks that
+// have begun or wait in a queue continue.
 func (c *Client) PauseExecution(ctx context.Context, id string, o api.PauseOrder) (*api.Pause, error) {
 	return c.changePause(ctx, "/executions/", id, "/pause", o)
 }
 
-// ResumeExecution lets a workflow, and those among its tasks, start tasks again, at once.
+// ResumeExecution lets a workflow and its sub-workflows start tasks again, at once.
 func (c *Client) ResumeExecution(ctx context.Context, id string, o api.ResumeOrder) (*api.Pause, error) {
 	return c.changePause(ctx, "/executions/", id, "/resume", o)
 }
@@ -55,14 +56,14 @@ func (c *Client) changePause(ctx context.Context, of, name, how string, body any
 	return fetch[api.Pause](ctx, c, post(of+url.PathEscape(name)+how, body))
 }
 
-// Pauses lists what is paused now, by kind and name.
+// Pauses lists the current pauses, by kind and name.
 func (c *Client) Pauses(ctx context.Context) ([]api.Pause, error) {
 	var l api.PauseList
 	err := c.call(ctx, get("/pauses", nil), &l)
 	return l.Pauses, err
 }
 
-// PauseHistory walks through what was paused and resumed, the latest first.
+// PauseHistory walks through the pauses and resumes, newest first.
 func (c *Client) PauseHistory(ctx context.Context) iter.Seq2[api.Pause, error] {
 	return entries(ctx, c, "/pauses", url.Values{"history": {"true"}}, func(l *api.PauseList) ([]api.Pause, string) { return l.Pauses, l.NextCursor })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// ManyReruns are executions that were selected to run again. Methods may be called several times; each rerun is made once.
+// ManyReruns are executions selected to run again. Its methods may be called several times; each rerun is made once.
 type ManyReruns struct {
 	ID         string   // resumes the reruns after an interruption: pass it to [Client.RerunMany]
 	Executions []string // newest first
@@ -22,17 +22,17 @@ type ManyReruns struct {
 	client *Client
 }
 
-// BulkRerun is what became, or would become, of one of them.
+// BulkRerun is the result, or the plan, for one of them.
 type BulkRerun struct {
 	Of      string         // the execution that runs again
 	New     *api.Execution // its rerun, after its end
-	Plan    *api.RerunPlan // of [ManyReruns.Plan]: what the rerun would do
-	Refused *api.Problem   // why it is not run again; the others are
+	Plan    *api.RerunPlan // from [ManyReruns.Plan]: what the rerun would do
+	Refused *api.Problem   // why this one is not run again; the others are
 }
 
 // RerunMany selects executions as [Client.RetryMany] does, but all of them: without a status in f those that failed, timed out or were
-// cancelled. Nothing runs before [ManyReruns.Run] is called. With the ID of interrupted reruns it selects their executions again: nothing
-// that is newer than the newest of that time, such as a rerun that has failed meanwhile.
+// cancelled. Nothing runs before the call of [ManyReruns.Run]. With the ID of interrupted reruns it selects the same executions again: none
+// newer than the newest of that time, such as a rerun that has failed meanwhile.
 func (c *Client) RerunMany(ctx context.Context, f Filter, resume string) (*ManyReruns, error) {
 	newest, _, whole := strings.Cut(resume, ".")
 	if resume != "" && (!whole || !strings.HasPrefix(newest, "ex_")) {
@@ -60,9 +60,9 @@ func (c *Client) RerunMany(ctx context.Context, f Filter, resume string) (*ManyR
 	return m, nil
 }
 
-// Run runs each of them again as [Client.Rerun] does, with atOnce reruns in progress at a time, and yields what became of each once its
-// rerun has ended. Reruns that an earlier call has made are not made again. An error ends the walk, and so does leaving it or the end of
-// ctx: reruns in progress go on, and Run of a RerunMany with the same ID continues.
+// Run runs each of them again as [Client.Rerun] does, with up to atOnce reruns in progress, and yields the result of each rerun once it has
+// ended. Reruns that an earlier call made are not repeated. An error, leaving the loop or the end of ctx ends the walk: reruns in progress
+// go on, and Run of a RerunMany with the same ID continues.
 func (m *ManyReruns) Run(ctx context.Context, in api.RerunRequest, atOnce int) iter.Seq2[BulkRerun, error] {
 	return m.each(ctx, atOnce, func(ctx context.Context, r *BulkRerun) (err error) {
 		key := http.Header{"Idempotency-Key": {m.ID + ":" + r.Of}}
@@ -75,7 +75,7 @@ func (m *ManyReruns) Run(ctx context.Context, in api.RerunRequest, atOnce int) i
 	})
 }
 
-// Plan yields what [ManyReruns.Run] would do with each of them, in no order, planning atOnce at a time. Nothing runs.
+// Plan yields what [ManyReruns.Run] would do with each of them, in no particular order, with up to atOnce requests at a time. Nothing runs.
 func (m *ManyReruns) Plan(ctx context.Context, in api.RerunRequest, atOnce int) iter.Seq2[BulkRerun, error] {
 	return m.each(ctx, atOnce, func(ctx context.Context, r *BulkRerun) (err error) {
 		r.Plan, err = m.client.PlanRerun(ctx, r.Of, in)
@@ -134,7 +134,8 @@ func (m *ManyReruns) each(ctx context.Context, atOnce int, do func(context.Conte
 	}
 }
 
-// refuses reports whether an error is about one execution, so that others may run again: it is gone, has not ended, or cannot run so.
+// refuses reports whether an error concerns one execution only, so that the others may run: it does not exist, has not ended, or cannot run
+// in this way.
 func refuses(err error) bool {
 	var p *api.Problem
 	if !errors.As(err, &p) {

@@ -18,7 +18,7 @@ func (c *Client) Schedule(ctx context.Context, name string) (*api.Schedule, erro
 	return fetch[api.Schedule](ctx, c, get("/schedules/"+url.PathEscape(name), nil))
 }
 
-// Ticks lists up to limit ticks of a schedule, the latest first.
+// Ticks lists up to limit ticks of a schedule, newest first.
 func (c *Client) Ticks(ctx context.Context, name string, limit int) ([]api.Tick, error) {
 	q := url.Values{}
 	setInt(q, "limit", int64(limit))
@@ -27,13 +27,13 @@ func (c *Client) Ticks(ctx context.Context, name string, limit int) ([]api.Tick,
 	return p.Ticks, err
 }
 
-// PauseSchedule lets a schedule fire no more until it is resumed.
+// PauseSchedule stops a schedule until it is resumed.
 func (c *Client) PauseSchedule(ctx context.Context, name, reason string) (*api.Schedule, error) {
 	return c.steerSchedule(ctx, name, "/pause", api.PauseRequest{Reason: reason})
 }
 
-// ResumeSchedule lets a schedule fire again. With catchUp, what has passed meanwhile goes by its policy of catching up; otherwise
-// it is missed.
+// ResumeSchedule starts a schedule again. With catchUp, the schedule's catch-up policy applies to the times that passed meanwhile;
+// otherwise they are missed.
 func (c *Client) ResumeSchedule(ctx context.Context, name string, catchUp bool) (*api.Schedule, error) {
 	return c.steerSchedule(ctx, name, "/resume", api.ResumeRequest{CatchUp: catchUp})
 }
@@ -42,21 +42,21 @@ func (c *Client) steerSchedule(ctx context.Context, name, how string, body any) 
 	return fetch[api.Schedule](ctx, c, post("/schedules/"+url.PathEscape(name)+how, body))
 }
 
-// FireSchedule starts an execution as a tick of now would, and returns its id. It is not repeated after a failure: each call
-// starts one.
+// FireSchedule starts an execution as a tick at the current time would, and returns its id. The client does not repeat it after a failure:
+// each call starts an execution.
 func (c *Client) FireSchedule(ctx context.Context, name string) (string, error) {
 	var f api.FiredSchedule
 	err := c.call(ctx, request{method: http.MethodPost, path: "/schedules/" + url.PathEscape(name) + "/fire"}, &f)
 	return f.Execution, err
 }
 
-// WhySchedule asks how a schedule stands, what became of its last times, and what would let it go on.
+// WhySchedule returns the state of a schedule, the results of its last times, and what would let it continue.
 func (c *Client) WhySchedule(ctx context.Context, name string) (*api.ScheduleWhy, error) {
 	return fetch[api.ScheduleWhy](ctx, c, get("/schedules/"+url.PathEscape(name)+"/why", nil))
 }
 
-// Backfill starts executions for the first nominal times of a span, up to a bound; Next says from where the next call goes on. It may be
-// repeated after a failure: a time that has had an execution has none again.
+// Backfill starts executions for the first nominal times of a span, up to a bound; Next is the start of the next call's span. It may be
+// repeated after a failure: a nominal time that has had an execution gets no second one.
 func (c *Client) Backfill(ctx context.Context, name string, b api.BackfillRequest) (*api.Backfilled, error) {
 	return fetch[api.Backfilled](ctx, c, post("/schedules/"+url.PathEscape(name)+"/backfill", b))
 }

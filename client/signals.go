@@ -10,18 +10,18 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Emit says that something has happened. The same content emitted before under the same trigger and key gives the signal of that
-// time, with Existing set. Without a key it is not repeated after a failure: each call may emit another.
+// Emit sends a signal. If the same content was emitted before under the same trigger and key, the result is the earlier signal, with
+// Existing set. Without a key, the client does not repeat it after a failure: each call may emit another signal.
 func (c *Client) Emit(ctx context.Context, m api.Emission) (*api.Emitted, error) {
 	return fetch[api.Emitted](ctx, c, request{method: http.MethodPost, path: "/signals", body: m, repeatable: m.Key != ""})
 }
 
-// EmitTo is Emit for a signal about an execution that has not ended: its tasks may wait for it. The subject of m stays empty.
+// EmitTo is Emit for a signal about an unfinished execution: its tasks may wait for it. The subject of m stays empty.
 func (c *Client) EmitTo(ctx context.Context, id string, m api.Emission) (*api.Emitted, error) {
 	return fetch[api.Emitted](ctx, c, request{method: http.MethodPost, path: "/executions/" + url.PathEscape(id) + "/signals", body: m, repeatable: m.Key != ""})
 }
 
-// EmitBatch emits up to api.BatchLimit signals. Each gets its own verdict; the error is only about the whole.
+// EmitBatch emits up to api.BatchLimit signals. Each signal has its own result; the error is only about the whole batch.
 func (c *Client) EmitBatch(ctx context.Context, all []api.Emission) (*api.BatchResult, error) {
 	batch := api.EmissionBatch{Signals: make([]api.Emission, len(all))}
 	repeatable := true
@@ -59,18 +59,19 @@ func (f SignalFilter) query() url.Values {
 	return q
 }
 
-// FollowSignals walks through the latest signals that f selects, f.Limit at most, the oldest first, and then through each that comes, or is
-// matched while it is among the latest, until ctx ends. It goes on by itself when the connection breaks: then the latest come again.
+// FollowSignals walks through the latest signals that f selects, f.Limit at most, oldest first, and then through each new one, and each
+// that is matched while it is among the latest, until ctx ends. When the connection breaks, it reconnects by itself and yields the latest
+// signals again.
 func (c *Client) FollowSignals(ctx context.Context, f SignalFilter) iter.Seq2[api.Signal, error] {
 	return follow[api.Signal](ctx, c, "/signals", f.query(), api.StreamSignal)
 }
 
-// Signals returns one page, the latest first.
+// Signals returns one page, newest first.
 func (c *Client) Signals(ctx context.Context, f SignalFilter) (*api.SignalPage, error) {
 	return fetch[api.SignalPage](ctx, c, get("/signals", f.query()))
 }
 
-// AllSignals walks through everything that f selects, the latest first, page by page. An error ends the walk.
+// AllSignals walks through all signals that f selects, newest first, page by page. An error ends the walk.
 func (c *Client) AllSignals(ctx context.Context, f SignalFilter) iter.Seq2[api.Signal, error] {
 	return entries(ctx, c, "/signals", f.query(), func(p *api.SignalPage) ([]api.Signal, string) { return p.Signals, p.NextCursor })
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Stdin tells how much an interactive evaluation has been given to read.
+// Stdin returns how much input an interactive evaluation has received.
 func (c *Client) Stdin(ctx context.Context, id string) (*api.Stdin, error) {
 	return fetch[api.Stdin](ctx, c, get(execution(id, "/stdin"), nil))
 }
 
-// StdinWriter gives an interactive evaluation something to read while it runs. What Write and Close have returned from is
-// kept: it survives the server and the program's own attempts, each of which reads all of it. It is used by one goroutine.
+// StdinWriter sends input to an interactive evaluation while it runs. Input is stored when Write or Close returns: it survives the server
+// and the program's attempts, each of which reads all of it. It is for one goroutine.
 type StdinWriter struct {
 	client *Client
 	ctx    context.Context
@@ -23,19 +23,19 @@ type StdinWriter struct {
 	offset int64
 }
 
-// mostWrite is how many bytes one call carries.
+// mostWrite is the number of bytes that one call carries at most.
 const mostWrite = 1 << 20
 
-// WriteStdin makes a StdinWriter that goes on from an offset: 0 at the beginning, or what [Client.Stdin] says. ctx bounds
-// its calls, which are repeated when the server cannot be reached: sent twice, bytes arrive once.
+// WriteStdin returns a StdinWriter that continues at an offset: 0 at the beginning, or that of [Client.Stdin]. ctx bounds its calls, which
+// are repeated while the server cannot be reached: bytes that are sent twice arrive once.
 func (c *Client) WriteStdin(ctx context.Context, id string, offset int64) *StdinWriter {
 	return &StdinWriter{client: c, ctx: ctx, id: id, offset: offset}
 }
 
-// Offset is how many bytes of the stdin there are up to where this writer goes on.
+// Offset is the position in the stdin at which the next write continues.
 func (w *StdinWriter) Offset() int64 { return w.offset }
 
-// Write sends p and returns once it is kept.
+// Write sends p and returns once it is stored.
 func (w *StdinWriter) Write(p []byte) (n int, err error) {
 	for len(p) > 0 && err == nil {
 		piece := p[:min(len(p), mostWrite)]
@@ -46,7 +46,7 @@ func (w *StdinWriter) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close gives the program an end of file behind what was written.
+// Close sends the program an end of file after the bytes written.
 func (w *StdinWriter) Close() error { return w.send(nil, true) }
 
 func (w *StdinWriter) send(piece []byte, last bool) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Events returns the events after the given number (0: from the start), at most limit (0: the server's default).
+// Events returns at most limit events (0: the server's default) after the given number (0: from the start).
 func (c *Client) Events(ctx context.Context, id string, after int64, limit int) (*api.EventPage, error) {
 	q := url.Values{}
 	setInt(q, "after", after)
@@ -27,7 +27,7 @@ func (c *Client) Events(ctx context.Context, id string, after int64, limit int) 
 	return fetch[api.EventPage](ctx, c, get(execution(id, "/events"), q))
 }
 
-// FollowEvents walks through the history after the given number as it grows, until the execution has ended. It resumes by
+// FollowEvents walks through the history after the given number, and waits for new events until the execution has ended. It resumes by
 // itself when the connection breaks. An error ends the walk.
 func (c *Client) FollowEvents(ctx context.Context, id string, after int64) iter.Seq2[api.Event, error] {
 	q := url.Values{}
@@ -35,15 +35,15 @@ func (c *Client) FollowEvents(ctx context.Context, id string, after int64) iter.
 	return follow[api.Event](ctx, c, execution(id, "/events"), q, api.StreamEvent)
 }
 
-// LogQuery selects what an execution wrote. Zero fields select everything.
+// LogQuery selects parts of an execution's logs. Zero fields select everything.
 type LogQuery struct {
 	Attempt int
 	Stream  string // stdout, stderr or log
-	After   string // NextCursor of the page before, or "attempt.seq"
-	Before  string // of a page: PrevCursor of the page behind it, or "attempt.seq"
-	Tail    int64  // begin where about so many bytes are left, unless After says where
-	Skip    bool   // of [Client.Follow]: leave out what is more than Tail behind, whenever the reader is that slow
-	Limit   int    // bytes of a page, about
+	After   string // NextCursor of the previous page, or "attempt.seq"
+	Before  string // for a page: PrevCursor of the page after it, or "attempt.seq"
+	Tail    int64  // start about this many bytes before the end, unless After is set
+	Skip    bool   // for [Client.Follow]: skip ahead whenever the reader is more than Tail bytes behind
+	Limit   int    // approximate number of bytes in a page
 }
 
 func (q LogQuery) query() url.Values {
@@ -57,35 +57,35 @@ func (q LogQuery) query() url.Values {
 	return v
 }
 
-// Logs returns one page of what the execution wrote.
+// Logs returns one page of the execution's logs.
 func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (*api.LogPage, error) {
 	return fetch[api.LogPage](ctx, c, get(execution(id, "/logs"), q.query()))
 }
 
-// FollowLogs walks through what the execution wrote while it is written, until the execution has ended. It resumes by
-// itself when the connection breaks. An error ends the walk.
+// FollowLogs walks through the execution's logs as they are written, until it has ended. It resumes by itself when the connection breaks.
+// An error ends the walk.
 func (c *Client) FollowLogs(ctx context.Context, id string, q LogQuery) iter.Seq2[api.LogChunk, error] {
 	return follow[api.LogChunk](ctx, c, execution(id, "/logs"), q.query(), api.StreamLog)
 }
 
-// LogSearch says what to look for in what an execution wrote.
+// LogSearch selects what to search for in an execution's logs.
 type LogSearch struct {
-	Text    string // what the lines have
+	Text    string // text in the lines
 	Regexp  bool   // Text is a regular expression in the syntax of package regexp
 	Attempt int    // 0: all
 	Stream  string // stdout, stderr or log; "": all
-	After   string // NextCursor of the answer before
-	Limit   int    // of the lines in one answer; 0: 100
+	After   string // NextCursor of the previous answer
+	Limit   int    // lines in one answer; 0: 100
 }
 
-// LogSummary tells how much an execution has written, by attempt and stream: of one attempt, or of the latest 50 where attempt is 0.
+// LogSummary returns how much an execution has written, by attempt and stream: for one attempt, or for the latest 50 if attempt is 0.
 func (c *Client) LogSummary(ctx context.Context, id string, attempt int) (*api.LogSummary, error) {
 	q := url.Values{}
 	setInt(q, "attempt", int64(attempt))
 	return fetch[api.LogSummary](ctx, c, get(execution(id, "/logs/summary"), q))
 }
 
-// SearchLogs looks for lines for about a second. Where the answer has More the search goes on at its NextCursor.
+// SearchLogs searches lines for about a second. If the answer has More, call again with its NextCursor.
 func (c *Client) SearchLogs(ctx context.Context, id string, s LogSearch) (*api.LogMatches, error) {
 	q := url.Values{"q": {s.Text}}
 	if s.Regexp {
@@ -98,7 +98,7 @@ func (c *Client) SearchLogs(ctx context.Context, id string, s LogSearch) (*api.L
 	return fetch[api.LogMatches](ctx, c, get(execution(id, "/logs/search"), q))
 }
 
-// AllMatches walks through all lines that s finds in what there is now. An error ends the walk.
+// AllMatches walks through all lines in the current logs that match s. An error ends the walk.
 func (c *Client) AllMatches(ctx context.Context, id string, s LogSearch) iter.Seq2[api.LogMatch, error] {
 	return walk(s.After, func(cursor string) ([]api.LogMatch, string, error) {
 		s.After = cursor
@@ -113,8 +113,8 @@ func (c *Client) AllMatches(ctx context.Context, id string, s LogSearch) iter.Se
 	})
 }
 
-// RawLog opens the bytes that one stream ("stdout", "stderr" or "log") of an attempt has so far, from an offset on.
-// Attempt 0 is the latest. The caller closes it.
+// RawLog opens the bytes that one stream ("stdout", "stderr" or "log") of an attempt has so far, starting at an offset. Attempt 0 is the
+// latest. The caller closes it.
 func (c *Client) RawLog(ctx context.Context, id, stream string, attempt int, offset int64) (io.ReadCloser, error) {
 	q := url.Values{"stream": {stream}}
 	setInt(q, "attempt", int64(attempt))
@@ -127,31 +127,31 @@ func (c *Client) RawLog(ctx context.Context, id, stream string, attempt int, off
 	return res.Body, nil
 }
 
-// FollowTasks walks through the states of a workflow's tasks: one at once, then one after every change (several changes
-// close together give one), until the workflow has ended. listed is as for [Client.Tasks]. An error ends the walk.
+// FollowTasks walks through the states of a workflow's tasks until the workflow has ended: the current state first, then a state after
+// every change (several changes close together give one). listed is as for [Client.Tasks]. An error ends the walk.
 func (c *Client) FollowTasks(ctx context.Context, id string, listed int) iter.Seq2[api.Tasks, error] {
 	q := url.Values{}
 	items(q, listed)
 	return follow[api.Tasks](ctx, c, execution(id, "/tasks"), q, api.StreamTasks)
 }
 
-// FollowQuery says what [Client.Follow] follows.
+// FollowQuery selects what [Client.Follow] follows.
 type FollowQuery struct {
-	Tasks, Events, Logs bool // which of them; none: all
-	Items               int  // of a foreach task: how many executions are listed; 0 is the server's default, and below 0 none
+	Tasks, Events, Logs bool // parts to follow; default: all
+	Items               int  // executions listed for each foreach task; 0 is the server's default, and a negative number lists none
 	Written             LogQuery
 }
 
-// Message is one message about an execution. One of the fields is set.
+// Message is one message about an execution. Exactly one field is set.
 type Message struct {
 	Event *api.Event
 	Log   *api.LogChunk
-	Gap   *api.LogGap // of the logs, something was left out here
-	Tasks *api.Tasks  // as they are now
+	Gap   *api.LogGap // a part of the logs was left out here
+	Tasks *api.Tasks  // the current state
 }
 
-// Follow walks through the history of an execution, what it writes and how its tasks are, on one connection, until it has ended. It
-// resumes by itself when the connection breaks. Of the logs, After, Before and Limit mean nothing here. An error ends the walk.
+// Follow walks through the history, the logs and the states of the tasks of an execution on one connection, until it has ended. It resumes
+// by itself when the connection breaks. After, Before and Limit of f.Written have no effect here. An error ends the walk.
 func (c *Client) Follow(ctx context.Context, id string, f FollowQuery) iter.Seq2[Message, error] {
 	q := url.Values{}
 	var of []string
@@ -200,16 +200,16 @@ func (c *Client) Follow(ctx context.Context, id string, f FollowQuery) iter.Seq2
 	return followed(ctx, c, execution(id, "/stream"), q, read)
 }
 
-// into is where a value that is set now is decoded.
+// into sets *at to a new value and returns it for decoding.
 func into[T any](at **T) *T {
 	*at = new(T)
 	return *at
 }
 
-// errStreamEnded means that the stream said its end.
+// errStreamEnded means that the server sent the end of the stream.
 var errStreamEnded = errors.New("stream ended")
 
-// follow reads a stream of messages called name, reconnecting where it left off.
+// follow reads the messages called name from a stream, and reconnects at the last position.
 func follow[T any](ctx context.Context, c *Client, path string, query url.Values, name string) iter.Seq2[T, error] {
 	return followed(ctx, c, path, query, func(m message) (v T, known bool, err error) {
 		if m.name != name {
@@ -219,13 +219,13 @@ func follow[T any](ctx context.Context, c *Client, path string, query url.Values
 	})
 }
 
-// followed reads a stream of the messages that read knows, reconnecting where it left off.
+// followed reads the messages that read recognizes from a stream, and reconnects at the last position.
 func followed[T any](ctx context.Context, c *Client, path string, query url.Values, read func(message) (v T, known bool, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		lastID, failures := "", 0
-		heard := time.Now() // when the server sent something last
-		var since time.Time // when the first of the failures was
+		heard := time.Now() // time of the last data from the server
+		var since time.Time // time of the first failure
 		for {
 			err := c.stream(ctx, path, query, &lastID, &heard, func(m message) error {
 				failures = 0
@@ -264,7 +264,7 @@ func followed[T any](ctx context.Context, c *Client, path string, query url.Valu
 	}
 }
 
-// broken reports whether the stream may be taken up again.
+// broken reports whether the stream may be reopened.
 func broken(err error) bool {
 	var p *api.Problem
 	if errors.As(err, &p) {
@@ -282,8 +282,8 @@ type message struct {
 	data []byte
 }
 
-// stream opens the stream and hands its messages to each, remembering the last id, and when a message or a sign of life came last. It
-// returns the error of each, or why the stream broke off; never nil.
+// stream opens the stream and passes its messages to each. It records the last id, and the time of the last message or sign of life. It
+// returns the error of each, or why the stream broke off; the error is never nil.
 func (c *Client) stream(ctx context.Context, path string, query url.Values, lastID *string, heard *time.Time, each func(message) error) error {
 	h := http.Header{"Accept": {"text/event-stream"}}
 	if *lastID != "" {
@@ -311,10 +311,10 @@ func (c *Client) stream(ctx context.Context, path string, query url.Values, last
 			}
 			if len(line) > 0 || m.data == nil {
 				m = message{}
-				continue // a comment, or nothing to hand over
+				continue // a comment, or no message
 			}
 			if m.id != "" {
-				*lastID = m.id // only now: a message that is cut off is asked for again
+				*lastID = m.id // not earlier: a truncated message is requested again
 			}
 			if err := each(m); err != nil {
 				return err
@@ -333,7 +333,7 @@ func (c *Client) stream(ctx context.Context, path string, query url.Values, last
 	}
 }
 
-// AfterLog is the cursor behind a chunk, for LogQuery.After.
+// AfterLog returns the cursor after a chunk, for LogQuery.After.
 func AfterLog(chunk api.LogChunk) string {
 	return strconv.Itoa(chunk.Attempt) + "." + strconv.FormatInt(chunk.Seq, 10)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Submit submits s with in, as JSON, for its input.
+// Submit submits s with in, encoded as JSON, as its input.
 func Submit[In any](ctx context.Context, c *Client, s api.Submission, in In) (*api.Execution, error) {
 	input, err := json.Marshal(in)
 	if err != nil {
@@ -19,11 +19,11 @@ func Submit[In any](ctx context.Context, c *Client, s api.Submission, in In) (*a
 	return c.Submit(ctx, s)
 }
 
-// Run submits s with in for its input, waits until it has ended, as long as ctx lasts, and returns its output:
+// Run submits s with in as its input, waits until it has ended or ctx ends, and returns its output:
 //
 //	receipt, err := client.Run[Order, Receipt](ctx, c, api.Submission{Action: "charge"}, order)
 //
-// When it did not complete the error is that of Output.
+// If it did not complete, the error is that of Output.
 func Run[In, Out any](ctx context.Context, c *Client, s api.Submission, in In) (Out, error) {
 	var none Out
 	x, err := Submit(ctx, c, s, in)
@@ -36,8 +36,8 @@ func Run[In, Out any](ctx context.Context, c *Client, s api.Submission, in In) (
 	return Output[Out](x)
 }
 
-// Output decodes what an execution ended with. Of one that has ended otherwise than completed the error is an *[api.Error] (use
-// errors.As), whose Code says why; the output comes with it where there is one, as of code that failed.
+// Output decodes the output of a finished execution. If the execution did not complete, the error is an *[api.Error] (use errors.As) whose
+// Code says why. The output comes with it if there is one, as for code that failed.
 func Output[Out any](x *api.Execution) (Out, error) {
 	var out Out
 	var bad error

@@ -81,7 +81,7 @@ func ExampleClient_FollowEvents() {
 	// Output: completed
 }
 
-// Validate registers nothing; each mistake comes with its place and what to do.
+// Validate registers nothing; each error has its place and its fix.
 func ExampleClient_Validate() {
 	t, stop := exampletest.New()
 	defer stop()
@@ -116,7 +116,7 @@ func ExampleClient_Cancel() {
 	// Output: cancelled
 }
 
-// A signal starts what rules say, here nothing.
+// A signal starts what the rules say, here nothing.
 func ExampleClient_Emit() {
 	t, stop := exampletest.New()
 	defer stop()
