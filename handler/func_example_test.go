@@ -27,7 +27,7 @@ func ExampleFunc() {
 	// Output: 230400 <nil>
 }
 
-// A failure has a code, by which a retry policy decides and callers tell failures apart.
+// A failure has a code, by which retry policies decide and callers distinguish failures.
 func ExampleFail() {
 	t, stop := exampletest.New() // in a test, t is its *testing.T
 	defer stop()

@@ -1,14 +1,12 @@
-// Package handler lets a Go program run tasks for a Pawl server: write functions, name them, and serve them.
+// Package handler lets a Go program run tasks of a Pawl server as functions with names.
 //
-// An action that names a handler ("handler: resize") is run by the programs that serve a handler of that name, one attempt
-// at a time per slot. It waits in the queue that is named like its handler ("resize"), unless the action, the task or the
-// submission names another. A program serves the queues of its handlers, unless [Options.Queues] names others. In every
-// queue it is given the executions of its handlers and no others, so it can share a queue with the server's own workers
-// and with programs that have other handlers.
+// An action that names a handler ("handler: resize") is run by programs that serve a handler of that name, one attempt at a time per slot.
+// Its executions wait in the queue with the handler's name ("resize"), unless the action, the task or the submission names another. A
+// program serves the queues of its handlers, unless [Options.Queues] names others. From every queue it gets only executions of its
+// handlers, so it can share a queue with the server's own workers and with programs that have other handlers.
 //
-// Everything a built-in task has holds for a handler's: retries, timeouts, cancelling,
-// concurrency keys, live logs. Every accepted execution is attempted at least once, so side effects may repeat: pass
-// [Task.IdempotencyKey] on to whatever the handler calls.
+// Handlers have everything that built-in tasks have: retries, timeouts, cancelling, concurrency keys, live logs. Every accepted execution
+// is attempted at least once, so side effects may repeat: pass [Task.IdempotencyKey] on to the services that the handler calls.
 package handler
 
 import (
@@ -32,46 +30,46 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// Handler runs one attempt and returns its output, which must have a JSON form of at most 16 MB. It returns soon after ctx ends: then the
-// attempt has been cancelled, has timed out, or is no longer this program's; context.Cause(ctx) says which. An error
-// fails the attempt, with the code of [Fail] or "handler_error". A panic fails the attempt and nothing else.
+// Handler runs one attempt and returns its output, which must have a JSON form of at most 16 MB. It must return soon after ctx ends: then
+// the attempt was cancelled, has timed out, or no longer belongs to this program; context.Cause(ctx) says which. An error fails the
+// attempt, with the code of [Fail] or "handler_error". A panic fails only the attempt.
 type Handler func(ctx context.Context, t *Task) (any, error)
 
-// Map is the handlers of a program, by the name that actions have in their "handler": lower-case letters, digits, "_", "-"
-// and ".", a letter or digit first and last, at most 100. The built-in kinds (code, http, …) are not among them.
+// Map holds the handlers of a program by the name that actions have in their "handler": at most 100 of lower-case letters, digits, "_", "-"
+// and ".", with a letter or digit first and last. Names of built-in kinds (code, http, …) are refused.
 type Map map[string]Handler
 
-// Options says what to serve. The zero value serves the handlers' own queues at the server that $PAWL_SERVER names, with the
-// token in $PAWL_TOKEN, one attempt at a time.
+// Options selects what to serve. The zero value serves the handlers' own queues for the server in $PAWL_SERVER, with the token in
+// $PAWL_TOKEN, one attempt at a time.
 type Options struct {
 	Server string            // URL; empty: $PAWL_SERVER, else DefaultServer
-	Broker Broker            // the way to the servers in the place of Server, for programs that reach a message broker and no server; nil: none
+	Broker Broker            // instead of Server, for programs that can reach a message broker but no server; nil: none
 	Token  string            // empty: $PAWL_TOKEN
-	Queues []string          // empty: those named like the handlers, which actions use that name no queue
-	Labels map[string]string // what executions may ask for with their worker_labels, such as gpu=a100
+	Queues []string          // empty: the queues with the handlers' names, where executions of their actions wait by default
+	Labels map[string]string // executions can require them in their worker_labels, for example gpu=a100
 	Slots  int               // attempts at once; 0: 1
 	Name   string            // for people; empty: host and process id
 	Grace  time.Duration     // how long running attempts may go on after ctx has ended
 	Log    *slog.Logger      // nil: slog.Default
 }
 
-// Broker is a message broker through which a program and the servers talk to each other. Packages beside this one make brokers, such as
-// handler/redis and handler/rabbitmq: only programs that use one carry its client library.
+// Broker is a message broker that connects a program with the servers. Packages such as handler/redis and handler/rabbitmq make brokers, so
+// that only programs that use one link its client library.
 type Broker interface {
 	// Connect is called by Serve. Packages of other modules cannot implement it.
 	Connect(ctx context.Context, token string, log *slog.Logger) (servers handoff.Handoff, hangUp func(), err error)
 }
 
-// DefaultServer is where a server listens unless it was told otherwise.
+// DefaultServer is the address at which a server listens by default.
 const DefaultServer = "http://127.0.0.1:7411"
 
-// nameForm is that of queues: each handler has one of its own.
+// nameForm is the form of queue names: each handler has a queue of its own.
 var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 
-// Serve runs handlers until ctx ends; then it takes nothing new, gives what is running Options.Grace, and hands back
-// the rest for others to run. A server that is away is waited for, and a broker that goes away later. An error means
-// that nothing was served, as with a broker that cannot be reached at the start, or that the server refuses the
-// program, by its token or its version, and nothing is served any more.
+// Serve runs handlers until ctx ends; then it takes no new attempts, gives the running ones Options.Grace, and hands back the rest for
+// other programs to run. It waits for an unreachable server, and for a broker that fails later. An error means that nothing was served, for
+// example because the broker could not be reached at the start, or that the server refuses the program's token or version, so that nothing
+// is served any more.
 func Serve(ctx context.Context, o Options, m Map) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -104,7 +102,7 @@ func Serve(ctx context.Context, o Options, m Map) error {
 	return w.Run(ctx)
 }
 
-// connect finds the way to the servers.
+// connect connects to the server or the broker.
 func (o *Options) connect(ctx context.Context) (servers handoff.Handoff, hangUp func(), err error) {
 	token := cmp.Or(o.Token, os.Getenv("PAWL_TOKEN"))
 	switch {
@@ -117,7 +115,7 @@ func (o *Options) connect(ctx context.Context) (servers handoff.Handoff, hangUp 
 	return servers, func() {}, err
 }
 
-// adapter is a Handler as the worker sees it.
+// adapter makes a Handler a handler of the worker.
 type adapter Handler
 
 func (h adapter) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
@@ -135,7 +133,7 @@ func (h adapter) Run(ctx context.Context, t *task.Task) (json.RawMessage, error)
 	return raw, nil
 }
 
-// failed is the end of an attempt in the worker's words; an output beside the error is kept.
+// failed converts a handler's error to the worker's type, and keeps an output beside it.
 func failed(err error, out any) error {
 	e := &task.Error{Code: flow.CodeHandlerError, Message: err.Error()}
 	if f, ok := errors.AsType[*Failure](err); ok {
@@ -158,12 +156,12 @@ func failed(err error, out any) error {
 type Failure struct {
 	Code    string
 	Message string
-	Details any // kept with the error; nil: nothing. At most 64 KB of JSON
+	Details any // kept with the error; nil: none. At most 64 KB of JSON
 }
 
 func (f *Failure) Error() string { return f.Message }
 
-// Fail is a Failure with a code such as "quota_exceeded".
+// Fail returns a Failure with a code such as "quota_exceeded".
 func Fail(code, format string, args ...any) error {
 	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -179,12 +177,12 @@ type Task struct {
 	Labels         map[string]string
 	IdempotencyKey string // the same for every attempt of the execution
 	Traceparent    string // W3C trace context, when the submitter gave one
-	Chain          string // send it as header Pawl-Chain to what may emit signals to Pawl; "" where no rule has led to the execution
+	Chain          string // send it as the header Pawl-Chain to services that may emit signals to Pawl; "" if no rule led to the execution
 
 	task *task.Task
 }
 
-// Decode reads the input into a value. Its error fails the attempt as "invalid_input" when it is returned.
+// Decode decodes the input into a value. If the handler returns its error, the attempt fails as "invalid_input".
 func (t *Task) Decode(into any) error {
 	in := t.Input
 	if len(in) == 0 {
@@ -196,18 +194,17 @@ func (t *Task) Decode(into any) error {
 	return nil
 }
 
-// Log is the task's log: what is written is visible to readers within about a tenth of a second. It is for one goroutine
-// at a time.
+// Log is the task's log; readers see what was written within about a tenth of a second. It is for one goroutine at a time.
 func (t *Task) Log() io.Writer { return t.task.Log("log") }
 
 // Logf writes a line to the log.
 func (t *Task) Logf(format string, args ...any) {
-	// A log that cannot be written any more belongs to an attempt that is over, and its ctx says so.
+	// If the log cannot be written any more, the attempt is over and its ctx says so.
 	_, _ = fmt.Fprintf(t.Log(), format+"\n", args...)
 }
 
-// Progress adds an event with the value to the execution's history, for what readers should find later: milestones, not
-// ticks. It fails once the attempt is over, and for more than 64 KB of JSON.
+// Progress adds an event with the value to the execution's history, for milestones that readers should find later, not for frequent
+// updates. It fails after the end of the attempt, and for more than 64 KB of JSON.
 func (t *Task) Progress(ctx context.Context, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -216,7 +213,7 @@ func (t *Task) Progress(ctx context.Context, v any) error {
 	return t.task.Progress(ctx, raw)
 }
 
-// Func makes a Handler of a function with typed input and output.
+// Func returns a Handler for a function with typed input and output.
 func Func[In, Out any](f func(ctx context.Context, t *Task, in In) (Out, error)) Handler {
 	return func(ctx context.Context, t *Task) (any, error) {
 		var in In

@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// server is an engine that takes workers, with the actions given.
+// server starts an engine for workers, with the given actions.
 func server(t *testing.T, actions string) (*engine.Engine, string) {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), sqlite.InMemory, sqlite.Options{})
@@ -57,7 +57,7 @@ func server(t *testing.T, actions string) (*engine.Engine, string) {
 	return e, srv.URL
 }
 
-// submit submits once the queue is known, which it is when its worker has come.
+// submit waits until the queue is known, that is until its worker has registered, and submits.
 func submit(t *testing.T, e *engine.Engine, action, input string) flow.ID {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -181,7 +181,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What is too large to be recorded ends the attempt that gave it, once and by its own name: the worker is not lost over it.
+// A result that is too large to be recorded fails its attempt once, with an error code of its own; the worker keeps its session.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	e, url := server(t, "name: large\nhandler: large\nqueue: sums\n")
@@ -226,8 +226,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// The zero value of the options serves the handlers' own queues. Beside a server with a worker of its own, in whose queues
-// it may serve too, it neither takes nor fails what is not its own.
+// The zero value of the options serves the handlers' own queues. Next to a server with a worker of its own, whose queues it may serve too,
+// it neither takes nor fails executions of other handlers.
 func TestServeBesideTheServersWorker(t *testing.T) {
 	t.Parallel()
 	for name, queues := range map[string][]string{"its own queues": nil, "the server's queue as well": {"default", "resize"}} {

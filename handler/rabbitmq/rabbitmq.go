@@ -1,5 +1,5 @@
-// Package rabbitmq lets a program that serves handlers reach its servers through RabbitMQ, where it reaches no server
-// itself. The servers run with the same broker: pawl server --broker.
+// Package rabbitmq lets a program that serves handlers reach its servers through RabbitMQ instead of HTTP. The servers use the same broker:
+// pawl server --broker.
 package rabbitmq
 
 import (
@@ -12,9 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 )
 
-// Broker is the RabbitMQ at a URL, amqp://user:password@host:5672/vhost?namespace=NAME, or amqps:// for TLS; the
-// servers' namespace is "default" unless their URL names another. An empty URL is that in $PAWL_BROKER. Pass the broker
-// on as [handler.Options].Broker.
+// Broker is the RabbitMQ at a URL, amqp://user:password@host:5672/vhost?namespace=NAME, or amqps:// for TLS. The namespace must be that of
+// the servers, which is "default" unless their URL names another. If url is empty, it is $PAWL_BROKER. Set it as [handler.Options].Broker.
 func Broker(url string) handler.Broker { return broker(url) }
 
 type broker string

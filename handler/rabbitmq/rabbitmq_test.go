@@ -28,7 +28,7 @@ func TestOtherToken(t *testing.T) {
 	suite(t).OtherToken(t)
 }
 
-// What is wrong with the way to the servers is said before anything is served.
+// Errors in the options are reported before anything is served.
 func TestBadBrokers(t *testing.T) {
 	m := handler.Map{"x": func(context.Context, *handler.Task) (any, error) { return nil, nil }}
 	t.Setenv("PAWL_BROKER", "")

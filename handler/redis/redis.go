@@ -1,5 +1,5 @@
-// Package redis lets a program that serves handlers reach its servers through Redis, where it reaches no server itself. The servers run
-// with the same broker: pawl server --broker.
+// Package redis lets a program that serves handlers reach its servers through Redis instead of HTTP. The servers use the same broker: pawl
+// server --broker.
 package redis
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 )
 
-// Broker is the Redis at a URL, redis://user:password@host:6379?namespace=NAME, or rediss:// for TLS; the servers' namespace is "default"
-// unless their URL names another. An empty URL is that in $PAWL_BROKER. Pass the broker on as [handler.Options].Broker.
+// Broker is the Redis at a URL, redis://user:password@host:6379?namespace=NAME, or rediss:// for TLS. The namespace must be that of the
+// servers, which is "default" unless their URL names another. If url is empty, it is $PAWL_BROKER. Set it as [handler.Options].Broker.
 func Broker(url string) handler.Broker { return broker(url) }
 
 type broker string

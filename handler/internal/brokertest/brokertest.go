@@ -22,9 +22,9 @@ const token = "sesame"
 
 // Suite is a broker under test.
 type Suite struct {
-	URL    string                              // of one that answers
-	Broker func(url string) handler.Broker     // what programs use
-	Open   func(url string) (Transport, error) // what servers use
+	URL    string                              // of a running broker
+	Broker func(url string) handler.Broker     // used by programs
+	Open   func(url string) (Transport, error) // used by servers
 }
 
 // Transport is the servers' side of a broker.
@@ -33,7 +33,7 @@ type Transport interface {
 	Close()
 }
 
-// server is an engine behind a broker, with an action for the handler double.
+// server starts an engine behind a broker, with an action for the handler double.
 func (s Suite) server(t *testing.T) *engine.Engine {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), sqlite.InMemory, sqlite.Options{})
@@ -79,7 +79,7 @@ type number struct {
 	N int `json:"n"`
 }
 
-// Serve tests that a program behind a broker runs what the servers have for its handlers, and its logs and outputs come back.
+// Serve tests that a program behind a broker runs executions of its handlers, and that their logs and outputs arrive.
 func (s Suite) Serve(t *testing.T) {
 	e := s.server(t)
 	ctx, stop := context.WithCancel(context.Background())
@@ -116,7 +116,7 @@ func (s Suite) Serve(t *testing.T) {
 	}
 }
 
-// OtherToken tests that a program with another token is refused, and says so.
+// OtherToken tests that a program with a wrong token is refused, and that Serve returns an error that says so.
 func (s Suite) OtherToken(t *testing.T) {
 	s.server(t)
 	m := handler.Map{"x": func(context.Context, *handler.Task) (any, error) { return nil, nil }}
