@@ -1,12 +1,12 @@
-// Package pawltest runs a whole Pawl in a test's own process, to test handlers, workflows and programs that use the client:
+// Package pawltest runs a complete Pawl in the test's process, to test handlers, workflows and programs that use the client:
 //
 //	p := pawltest.Start(t)
 //	p.Serve(handler.Map{"resize": resize})
 //	p.Define("kind: action\nname: resize\nhandler: resize")
 //	out, err := client.Run[picture, resized](t.Context(), p.Client, api.Submission{Action: "resize"}, picture{Width: 640})
 //
-// It is the engine of the server, not an imitation: retries, timeouts, concurrency keys and idempotency hold as they do there. The
-// database is in memory, the HTTP API listens on a loopback port, and everything is gone when the test has ended.
+// It is the server's engine, not an imitation: retries, timeouts, concurrency keys and idempotency work in the same way. The database is in
+// memory, the HTTP API listens on a loopback port, and everything is gone after the test.
 package pawltest
 
 import (
@@ -39,23 +39,23 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// Pawl is a server with a worker. Its Client speaks to it; its methods fail the test instead of returning an error.
+// Pawl is a server with a worker. It embeds a Client of the server; its own methods fail the test instead of returning an error.
 type Pawl struct {
 	*client.Client
-	URL string // for what makes a client of its own, as http://127.0.0.1:41873
+	URL string // for programs with a client of their own, for example http://127.0.0.1:41873
 
 	t testing.TB
 }
 
 const (
 	slots = 4
-	// patience is how long Idle waits for what has begun to end.
+	// patience is how long Idle waits for unfinished executions to end.
 	patience = time.Minute
 )
 
-// Start starts a Pawl that is stopped when the test has ended. Its worker runs all built-in kinds but container. Programs of
-// kind code run without a sandbox, as the test's own user. http and llm may call this machine. What it logs from
-// warnings on is in the test's log.
+// Start starts a Pawl that is stopped at the end of the test. Its worker runs all built-in kinds except container. Programs of kind code
+// run without a sandbox, as the test's own user. http and llm may call this machine. Its log, from level warn on, is part of the test's
+// log.
 func Start(t testing.TB) *Pawl {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -86,7 +86,7 @@ func Start(t testing.TB) *Pawl {
 	return p
 }
 
-// builtIns are the handlers of the worker.
+// builtIns returns the handlers of the worker for the built-in kinds.
 func builtIns(t testing.TB) task.Handlers {
 	rt, err := process.New(process.Options{})
 	must(t, err)
@@ -105,8 +105,8 @@ func builtIns(t testing.TB) task.Handlers {
 	}
 }
 
-// Serve serves handlers until the test has ended, four attempts at a time. Each has a queue of its own name, where the
-// actions wait that name it and no other queue.
+// Serve serves handlers until the end of the test, four attempts at a time. Each has a queue with its name, which is the default of the
+// actions that name the handler.
 func (p *Pawl) Serve(m handler.Map) {
 	p.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(m)) {

@@ -18,7 +18,7 @@ type picture struct{ Width int }
 
 type resized struct{ Pixels int }
 
-// The handler of this test is refused once and tried again: three lines start a Pawl with it, and one runs it.
+// The handler of this test fails once and is retried: three lines start a Pawl with it, and one runs it.
 func TestHandler(t *testing.T) {
 	var attempts atomic.Int32
 	p := pawltest.Start(t)
@@ -36,7 +36,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// A workflow of handlers and built-in kinds runs until nothing is left to do.
+// Idle waits until a workflow of handlers and built-in kinds has ended.
 func TestWorkflow(t *testing.T) {
 	p := pawltest.Start(t)
 	p.Serve(handler.Map{"double": handler.Func(func(_ context.Context, _ *handler.Task, n struct{ N int }) (int, error) { return 2 * n.N, nil })})
@@ -70,7 +70,7 @@ outputs: {sum: "${{ sum(tasks.each.output) }}"}
 	p.Idle() // with nothing to do
 }
 
-// A program of kind code runs, and one that hangs meets its limit.
+// A program of kind code runs, and a program that hangs reaches its limit.
 func TestCode(t *testing.T) {
 	p := pawltest.Start(t)
 	x, err := p.Evaluate(t.Context(), api.Evaluation{Code: api.Code{Language: "bash", Source: "echo $((6*7))"}})
