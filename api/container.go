@@ -10,10 +10,10 @@ type Container struct {
 	Env        map[string]string  `json:"env,omitempty" check:"env"`          // in addition to the image's
 	Files      map[string]Content `json:"files,omitempty" check:"files"`      // placed in /work/task, by relative path
 	Stdin      Content            `json:"stdin,omitzero" check:"stdin"`       // standard input; empty: end of file at once
-	Collect    []string           `json:"collect,omitempty" check:"patterns"` // files to return, in /work/task: paths, directories or path.Match patterns
+	Collect    []string           `json:"collect,omitempty" check:"patterns"` // files to return: paths, directories or path.Match patterns
 	// WorkDir is the directory in which the program starts. The default is /work/task if there are files or the image names no directory, else
 	// the image's directory.
-	WorkDir string     `json:"workdir,omitempty"`
+	WorkDir string `json:"workdir,omitempty"`
 	// User is "uid", "uid:gid" or names of the image; the default is the image's user, or user 65534 (nobody) if that is root.
 	User    string     `json:"user,omitempty"`
 	Network string     `json:"network,omitempty"`                          // one that the worker's operator offers; default: none
