@@ -101,13 +101,13 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	return r.work, takeError(r.err)
 }
 
-// mostCalls is how many calls of Take, and of Report, a worker in this process has at once. PostgreSQL has four
-// committers, but more than two transactions are seldom under way, because besideFrom and besideAfter keep a third from
-// beginning. With one call the ends of executions would wait for the commit of those before them (decision 2).
+// mostCalls is how many calls of Take, and of Report, a worker in this process has at once. PostgreSQL has four committers, but more than
+// two transactions are seldom under way, because besideFrom and besideAfter delay a third. With one call, the ends of executions would wait
+// for the commit of earlier ends (decision 2).
 const mostCalls = 2
 
-// Calls implements handoff.Concurrent. Where transactions go one after another, a second call would only split what one
-// transaction could have taken.
+// Calls implements handoff.Concurrent. If transactions run one after another, a second call would only split what one transaction could
+// have taken.
 func (e *Engine) Calls() int { return min(e.opts.Committers, mostCalls) }
 
 func takeError(err error) error {
@@ -127,7 +127,7 @@ func (c *claimers) remove(i int) {
 	}
 }
 
-// forget drops what is known of queues and pauses: there may be something for every claimer.
+// forget drops what is known about queues and pauses: every claimer may find work.
 func (c *claimers) forget() {
 	c.queues.forget()
 	for _, k := range c.waiting {
@@ -135,8 +135,8 @@ func (c *claimers) forget() {
 	}
 }
 
-// withdraw removes a claimer whose caller has given up and reports whether it was still waiting. Otherwise a transaction has it,
-// and does not put it back without work.
+// withdraw removes a claimer whose caller has given up and reports whether it was still waiting. Otherwise a transaction holds it, and does
+// not return it to waiting without work.
 func (c *claimers) withdraw(k *claimer) bool {
 	if i := slices.Index(c.waiting, k); i >= 0 {
 		c.remove(i)
@@ -146,8 +146,8 @@ func (c *claimers) withdraw(k *claimer) bool {
 	return false
 }
 
-// claimable takes out the claimers in whose queues there may be work. Of ten thousand workers that have nothing to do each calls Take every
-// few seconds: those that were looked at before are looked at again after something may have come, and not for each call.
+// claimable takes out the claimers whose queues may hold work. Ten thousand idle workers each call Take every few seconds, so claimers that
+// were checked before are checked again only when new work may have come, and not for each call.
 func (c *claimers) claimable() (all []*claimer) {
 	if c.stopped {
 		return nil
@@ -170,9 +170,8 @@ func (c *claimers) claimable() (all []*claimer) {
 	return all
 }
 
-// pull takes out the first claimer, from an index on, that looks into one of the queues that are wanted; nil when there
-// is none. It may have come while the transaction was under way: a worker that was given something by the last
-// transaction is often back before this one knows what there is to hand over.
+// pull takes out the first claimer, from an index on, with one of the wanted queues; nil if there is none. It may have come while the
+// transaction was under way: a worker that got work in the last transaction is often back before this one knows what it can hand over.
 func (c *claimers) pull(from int, wanted func(queue string) bool) *claimer {
 	if c.stopped {
 		return nil
@@ -186,7 +185,7 @@ func (c *claimers) pull(from int, wanted func(queue string) bool) *claimer {
 	return nil
 }
 
-// pullLate is pull for queues in which there may be something; the transaction has found others empty.
+// pullLate is pull for queues that may hold work. The transaction has found the empty ones empty.
 func (c *claimers) pullLate(empty map[string]bool) *claimer {
 	from := c.checked
 	if c.queues.recheck {
@@ -195,8 +194,8 @@ func (c *claimers) pullLate(empty map[string]bool) *claimer {
 	return c.pull(from, func(q string) bool { return !empty[q] && !c.queues.empty[q] })
 }
 
-// expected is the session that a transaction will probably give something to, and where that looks: the first that waits, or the
-// one that was given something last and is on its way back; no queues when there is neither.
+// expected is the session that a transaction will probably give work to, and its queues: the first waiting one, or the last one that got
+// work and is on its way back; no queues if there is neither.
 func (c *claimers) expected(now time.Time) (session flow.ID, queues []string) {
 	switch {
 	case c.stopped:
@@ -214,17 +213,17 @@ func (c *claimers) clear() (all []*claimer) {
 	return all
 }
 
-// expected is claimers.expected, for a transaction.
+// expected calls claimers.expected for a transaction.
 func (e *Engine) expected() (session flow.ID, queues []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.claimers.expected(time.Now())
 }
 
-// deliver answers the claimers of a batch after its commit. A claimer without work waits on. When the commit failed, a
-// claimer gets err if the batch had no requests, or if any other batch would fail as well, because the database does
-// not answer; where the requests were at fault (fault.OfBatch) it waits on. queueClock is the count of queueHints when
-// the transaction began: what it did not find in a queue may have come since.
+// deliver answers the claimers of a batch after its commit. A claimer without work continues to wait. If the commit failed, a claimer gets
+// err if the batch had no requests, or if any other batch would fail as well because the database does not answer. If the requests were at
+// fault (fault.OfBatch), it continues to wait. queueClock is the count of queueHints when the transaction began: a queue that it found
+// empty may have got work since.
 func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueClock uint64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -264,7 +263,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 		case e.closed != nil:
 			k.answer(nil, e.closed)
 		default:
-			k.queues = e.routingKeys.of(k.state) // one may have come into use
+			k.queues = e.routingKeys.of(k.state) // a routing key may have come into use
 			k.paused = a.paused && t.dispatch.pauses.generation == e.pauses.latest.Load().generation
 			e.claimers.add(k)
 		}

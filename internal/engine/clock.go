@@ -7,32 +7,31 @@ import (
 	"time"
 )
 
-// clocks compares the database's clock with this process's own, which is monotonic. When the database's is set, or its
-// machine sleeps, the leases of all workers run out at once, or last for hours, and only the comparison tells.
+// clocks compares the database's clock with this process's own, which is monotonic. If the database's clock is set, or its machine sleeps,
+// the leases of all workers expire at once or last for hours. Only the comparison shows that.
 type clocks struct {
-	most time.Duration // that the two may move apart between two readings
+	most time.Duration // the clocks may drift apart by this much between two readings
 
-	restarting sync.Mutex // held while leases are begun anew: the recovery and a renewal can notice one jump together
+	restarting sync.Mutex // held while leases are restarted: the recovery and a renewal can notice one jump together
 
 	mu    sync.Mutex
 	known bool         // there was a reading
 	last  clockReading // the latest
 	jumps int          // how many were noticed
-	// invalidUntil is when durations are valid again, by this process's clock: one lease after the leases were restarted
-	// for a jump. Until then a time that the database has written may be from before the jump, so that now less that time
-	// is no duration.
+	// invalidUntil is when durations are valid again, by this process's clock: one lease after the leases were restarted for a jump. Until
+	// then, a time that the database has written may be from before the jump, so a difference to it is no valid duration.
 	invalidUntil time.Duration
 }
 
-// clockReading is a reading of the database's clock. The process's own clock was between from and to at that moment: an answer may
-// have been long under way.
+// clockReading is a reading of the database's clock. At that moment the process's own clock was between from and to: the answer may have
+// been delayed.
 type clockReading struct {
 	database time.Time
 	from, to time.Duration
 }
 
 // jumped reports whether the database's clock has jumped since the last reading: it has moved by over most more, or
-// over most less, than this process's own clock can have moved in between.
+// over most less, than this process's own clock can have moved.
 func (c *clocks) jumped(l clockReading) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +56,7 @@ func (c *clocks) keepLocked(l clockReading) {
 	}
 }
 
-// leasesRestarted notes that all leases were begun anew after a jump, which a reading showed. durationsValid is false
+// leasesRestarted notes that all leases were restarted after the jump that a reading showed. durationsValid is false
 // for one lease from then on.
 func (c *clocks) leasesRestarted(l clockReading, lease time.Duration) {
 	c.mu.Lock()
@@ -74,24 +73,24 @@ func (c *clocks) noticed() int {
 	return c.jumps
 }
 
-// handled reports whether a jump that a reading has shown needs nothing more: the leases were begun anew since, or a
-// later reading is known.
+// handled reports whether a jump in a reading needs no more action: the leases were restarted since, or a later reading
+// is known.
 func (c *clocks) handled(l clockReading) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return l.from < c.last.from || !c.jumpedLocked(l)
 }
 
-// durationsValid reports whether a reading less a time that the database has written is how long ago that was. It is
-// not where the reading shows a jump, or the written time may be from before one.
+// durationsValid reports whether the difference between a reading and a time written by the database is a duration. It
+// is not if the reading shows a jump, or if the time may be from before a jump.
 func (c *clocks) durationsValid(l clockReading) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return l.from >= c.invalidUntil && !c.jumpedLocked(l)
 }
 
-// readClock reads the database's clock within the transaction. It comes after the statements whose answers depend on that
-// clock, so that a jump before one of them shows.
+// readClock reads the database's clock within the transaction. It is called after the statements whose answers depend on that clock, so
+// that a jump before one of them shows.
 func (t *transaction) readClock(ctx context.Context) (clockReading, error) {
 	from := t.e.opts.Uptime()
 	now, err := t.tx.Now(ctx)
@@ -101,9 +100,9 @@ func (t *transaction) readClock(ctx context.Context) (clockReading, error) {
 	return clockReading{now, from, t.e.opts.Uptime()}, nil
 }
 
-// restartLeases gives every session one more lease after a jump of the database's clock, which a reading has shown. Workers do
-// not notice the jump, and nearly all of them are alive; the executions of the others are recovered one lease later. It
-// happens once for each jump: from then on the clocks are compared with that reading.
+// restartLeases gives every session one more lease after a reading has shown a jump of the database's clock. Workers do not notice the
+// jump, and nearly all of them are alive; the executions of the others are recovered one lease later. It runs once for each jump: from then
+// on the clocks are compared with that reading.
 func (e *Engine) restartLeases(ctx context.Context, l clockReading) error {
 	e.clocks.restarting.Lock()
 	defer e.clocks.restarting.Unlock()

@@ -15,20 +15,20 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// closing is what a window that closes is to start. It is made outside of the transaction that closes the window.
+// closing is the execution that a closing window starts. It is planned outside of the transaction that closes the window.
 type closing struct {
 	window     store.Window
 	rule       *automation.Rule
 	leadSignal *flow.Signal
-	// those that the execution is for; nil: it is for the leading one, and stands for all that the window buffers by then
+	// the signals that the execution gets; nil: it gets the leading one, which represents all that the window buffers by then
 	all []flow.Signal
-	// of a window that buffers more than windowMost, or whose closing fails: those that this is about, the leading one among them
+	// the signals of this part, with the leading one, if the window buffers more than windowMost or its closing fails
 	part []flow.Signal
 	plan *plannedEnforcement
 }
 
-// closeWindow starts the execution that stands for what a window buffers, and reports whether it has: not if it is another window than was
-// read, or is to close later by now. Without a turn the error is errCostly where that takes long.
+// closeWindow starts the execution for the signals of a window, and reports whether it has. It does not if the window has changed since it
+// was read, or is due later by now. If this takes long without a turn, the error is errCostly.
 func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (closed bool, err error) {
 	defer fault.Recovered(&err)
 	k, err := e.readWindow(ctx, w)
@@ -65,7 +65,7 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 	}
 	if v.State == flow.EnforcementRan {
 		defer func() {
-			if !closed { // another server may have closed it, and counts that
+			if !closed { // another server may have closed it and counted the run
 				e.rules.breakers.release(v.Rule)
 			}
 		}()
@@ -85,8 +85,8 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window, turn bool) (cl
 	return true, nil
 }
 
-// closeWindow carries out what closes a window, unless it has changed. Of a window that is for all of its signals more than fit into one
-// execution may be buffered: the rest stays. It returns nil where the window stays as it is.
+// closeWindow writes the closing of a window, unless the window has changed. If one execution cannot take all its signals, the rest stays
+// in the window. It returns nil if the window does not change.
 func (t *transaction) closeWindow(ctx context.Context, k *closing) (result *flow.Enforcement, err error) {
 	key := k.window.WindowKey
 	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
@@ -106,7 +106,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (result *flow
 			return nil, err
 		}
 		c.Signals, c.Rest = numbersOf(signals), t.restOf(now, k, signals, buffered)
-	case !sameWindow(now, k.window), now.Count > windowMost: // which more have joined since it was read
+	case !sameWindow(now, k.window), now.Count > windowMost: // more signals have joined since it was read
 		return nil, nil
 	}
 	result = &flow.Enforcement{State: k.plan.verdict.State, Reason: k.plan.verdict.Reason}
@@ -121,7 +121,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (result *flow
 		}
 	}
 	c.State, c.Execution, c.Reason = result.State, result.Execution, result.Reason
-	// What this transaction buffers after that joins the rest, or opens a window of its own.
+	// Signals that this transaction buffers later join the rest, or open a new window.
 	rows := t.changes.add()
 	rows.Windows.Closed = append(rows.Windows.Closed, c)
 	t.effects.addFailpoint(failpoint.WindowKept)
@@ -131,7 +131,7 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (result *flow
 	return result, nil
 }
 
-// begins reports whether what a window buffers begins with the signals that were read.
+// begins reports whether the buffered signals begin with the signals that were read.
 func begins(buffered []store.SignalPlace, read []flow.Signal) bool {
 	if len(buffered) < len(read) {
 		return false
@@ -152,7 +152,8 @@ func numbersOf(all []flow.Signal) []int64 {
 	return numbers
 }
 
-// restOf is the window of the signals that a closing leaves; nil: there are none. buffered are those that it takes, and the next one.
+// restOf is the window of the signals that remain after a closing; nil: there are none. buffered are the signals that the closing takes,
+// and the next one.
 func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, buffered []store.SignalPlace) *store.Window {
 	if len(buffered) == len(takes) {
 		return nil
@@ -161,7 +162,7 @@ func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, 
 	w := &store.Window{WindowKey: now.WindowKey, Opened: next.At, Wake: t.now, Count: now.Count - len(takes), Bytes: now.Bytes, First: next.Number, Last: now.Last}
 	for i := range takes {
 		w.Bytes -= int64(len(takes[i].Data))
-		if takes[i].Number == now.Last { // it was buffered at an earlier time than the rest: transactions on PostgreSQL overlap
+		if takes[i].Number == now.Last { // it was buffered before signals of the rest: transactions on PostgreSQL overlap
 			w.Last = next.Number
 		}
 	}
@@ -171,8 +172,8 @@ func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, 
 	return w
 }
 
-// readWindow reads for which of its signals a window that is due starts an execution, and the rule as it was when the last of them came. It
-// is nil if the window is empty.
+// readWindow reads the signals for which a due window starts an execution, and the rule's version of the last signal. It is nil if the
+// window is empty.
 func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, error) {
 	k := &closing{window: w}
 	last, err := e.bufferedBy(ctx, w, w.Last)
@@ -189,7 +190,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 		}
 		k.all = buffered[:automation.Portion(k.rule.Window, buffered)]
 		if n := slices.IndexFunc(k.all, func(s flow.Signal) bool { return s.Damage != "" }); n >= 0 {
-			k.all = k.all[:n] // it fails by itself, as the first of the rest
+			k.all = k.all[:n] // the damaged signal fails by itself, as the first of the rest
 		}
 		if len(k.all) == 0 {
 			return nil, fault.Damaged(buffered[0].Damage)
@@ -210,7 +211,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 		if err != nil {
 			return nil, err
 		}
-		if !rule.Window.All() { // a version that gathers signals makes nothing of one of them
+		if !rule.Window.All() { // a version that gathers signals cannot start with a single one
 			lead, k.rule = first, rule
 		}
 	}
@@ -222,7 +223,7 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 	return k, err
 }
 
-// readPart reads for which of the signals of a window that buffers more than one execution stands for it starts the next one.
+// readPart reads the next part of a window that buffers more signals than one execution may represent.
 func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 	if k.part, err = e.opts.Store.BufferedSignals(ctx, k.window.WindowKey, windowMost); err != nil {
 		return err
@@ -241,13 +242,13 @@ func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 		return err
 	}
 	rule, err := e.ruleOf(ctx, k.window.Rule, enforcement.Version)
-	if err == nil && !rule.Window.All() { // a version that gathers signals makes nothing of one of them
+	if err == nil && !rule.Window.All() { // a version that gathers signals cannot start with a single one
 		k.rule = rule
 	}
 	return err
 }
 
-// bufferedBy is the enforcement of a signal that a window buffers.
+// bufferedBy is the enforcement of a buffered signal.
 func (e *Engine) bufferedBy(ctx context.Context, w store.Window, number int64) (flow.Enforcement, error) {
 	found, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: w.Rule, Signal: number, Limit: 1})
 	if err == nil && len(found) == 0 {
@@ -259,7 +260,7 @@ func (e *Engine) bufferedBy(ctx context.Context, w store.Window, number int64) (
 	return found[0], nil
 }
 
-// ruleOf is a version of a rule, which stands as the one in force does.
+// ruleOf is a version of a rule, with the state of the rule in force.
 func (e *Engine) ruleOf(ctx context.Context, name string, version int) (*automation.Rule, error) {
 	e.rules.mu.Lock()
 	defer e.rules.mu.Unlock()

@@ -15,21 +15,21 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// op is one request to the committer. What comes while all committers are busy goes together in the next transaction; each request gets its
+// op is one request to the committer. Requests that come while all committers are busy go together into the next transaction; each gets its
 // own verdict.
 type op interface {
 	// want names what decide will need, so that one load serves the whole batch.
 	want(*transaction)
-	// decide changes drafts of the transaction. What is wrong with this request alone is kept for the requester; an error
-	// returned ends the transaction.
+	// decide changes drafts of the transaction. An error of this request alone is kept for the requester; a returned error ends the
+	// transaction.
 	decide(context.Context, *transaction) error
-	// done tells the requester: nil after the commit, or what went wrong.
+	// done answers the requester: nil after the commit, or the error.
 	done(error)
 	// size is about how many bytes the request holds.
 	size() int
 	// class says how the committer treats the request.
 	class() class
-	// executions are those that the request is about, for the log; new ones included.
+	// executions are the executions of the request, for the log; new ones included.
 	executions() []flow.ID
 }
 
@@ -37,9 +37,9 @@ type op interface {
 type class uint8
 
 const (
-	classCall     class = iota // a caller's, or a loop's of the engine: it may create something that a worker can be given
-	classSession               // a renewal or a look for orders: it creates nothing that a worker can be given, and goes before calls
-	classFollowUp              // what a committed transaction has left to later ones
+	classCall     class = iota // of a caller or a loop of the engine: it may create work for a worker
+	classSession               // a renewal or a look for orders: it creates no work for workers, and goes before calls
+	classFollowUp              // work that a committed transaction has postponed
 )
 
 // enqueue hands requests to the committer.
@@ -58,8 +58,8 @@ func (e *Engine) enqueue(ops ...op) error {
 
 func (e *Engine) wakeCommitter() { loop.Wake(e.signal) }
 
-// commitLoop writes: one batch after another, each in its transaction. There may be several such loops; what a caller
-// has been answered is in the store before any of them reads it. It ends when ctx has ended and nothing is pending.
+// commitLoop commits one batch after another, each in its transaction. Several loops may run; a caller's answer is in
+// the store before any of them reads it. It ends when ctx has ended and nothing is pending.
 func (e *Engine) commitLoop(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	for {
@@ -83,7 +83,7 @@ func (e *Engine) commitLoop(ctx context.Context) {
 	}
 }
 
-// endBatch removes a batch from underWay, and wakes a committer where a follow-up or a contended call waited for this batch.
+// endBatch removes a batch from underWay, and wakes a committer if a follow-up or a contended call waited for this batch.
 func (e *Engine) endBatch(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,7 +92,7 @@ func (e *Engine) endBatch(b *batch) {
 	}
 }
 
-// close refuses further requests, answers the claimers that wait, and reports whether nothing is pending.
+// close refuses further requests, answers the waiting claimers, and reports whether nothing is pending.
 func (e *Engine) close() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,12 +100,12 @@ func (e *Engine) close() bool {
 	for _, k := range e.claimers.clear() {
 		k.answer(nil, ErrClosed)
 	}
-	e.batcher.followUps = followUps{} // the next process finds in the rows what they were for
+	e.batcher.followUps = followUps{} // the next process finds their work in the rows
 	return e.batcher.pending() == 0
 }
 
-// gather takes the next batch: requests, and the claimers in whose queues there may be work. It is nil when there is neither, or when
-// it is too early; again fires when it no longer is.
+// gather takes the next batch: requests, and the claimers whose queues may hold work. It is nil if there is neither, or if it is too early;
+// then again fires when it is time.
 func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) {
 	stopping := ctx.Err() != nil
 	e.mu.Lock()
@@ -126,13 +126,13 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 	return b, nil
 }
 
-// commit runs one batch as one transaction. A batch that fails for what its requests write (fault.OfBatch) is halved until the bad request
-// stands alone: its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad. A
-// conflict while requests are decided splits a batch of plain calls (commitSplit). Any other conflict runs the transaction again, ten times
-// at the most (store.Repeat), and then halves the batch.
+// commit runs one batch as one transaction. If a batch fails because of what its requests write (fault.OfBatch), it is halved until the bad
+// request is alone: its neighbours never fail with it. The lone request is tried once more without its follow-ups, because one of them may
+// be bad. A conflict while requests are decided splits a batch of plain calls (commitSplit). Any other conflict runs the transaction again,
+// ten times at the most (store.Repeat), and then halves the batch.
 //
-// The claimers go with the second half of a batch that is halved, and with the first part of one that is split. deliver answers those that
-// are given work or must be refused, and lets the others wait on.
+// The claimers go with the second half of a halved batch, and with the first part of a split one. deliver answers those that get work or
+// must be refused, and returns the others to waiting.
 func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, batchSource source) {
 	began := time.Now()
 	t, queueClock, err := e.transact(ctx, ops, claimers, batchSource, false)
@@ -168,7 +168,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, batchSo
 	e.deliver(t, len(ops), claimers, queueClock, err)
 }
 
-// committed counts a commit, and carries out what follows from it.
+// committed counts a commit and performs its effects.
 func (e *Engine) committed(t *transaction, requests int, began time.Time) {
 	failpoint.Hit(failpoint.AfterCommit)
 	for _, point := range t.effects.failpoints {
@@ -194,15 +194,15 @@ func (e *Engine) commitFailed(ops []op, err error) {
 	}
 }
 
-// transact decides requests in one transaction and commits it. queueClock is the count of queueHints when the transaction began: what has
-// come into a queue since has a higher one. postpones leaves everything that follows from the requests to transactions of its own.
+// transact decides requests in one transaction and commits it. queueClock is the count of queueHints when the transaction began: a queue
+// that has got work since has a higher one. postpones leaves all follow-ups of the requests to separate transactions.
 func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, batchSource source,
 	postpones bool) (t *transaction, queueClock uint64, err error) {
 	began := time.Now()
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 		defer fault.Recovered(&err)
 		if t != nil {
-			e.followed.giveBack(t.workflows.progress, false) // of the run before, which was not committed
+			e.followed.giveBack(t.workflows.progress, false) // of the previous run, which was not committed
 		}
 		queueClock = e.queueClock()
 		t = e.newTransaction(tx, claimers)
@@ -226,10 +226,10 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, batch
 	return t, queueClock, err
 }
 
-// slowDecision is how long the decision of one transaction may take before the log says what it was about: others have waited for it.
+// slowDecision is how long the decision of one transaction may take before it is logged: other requests have waited for it.
 const slowDecision = time.Second
 
-// noteSlow notes how long a decision took, and logs one that took long, with the document whose expressions cost most in it.
+// noteSlow measures a decision, and logs a slow one with the document whose expressions cost most in it.
 func (e *Engine) noteSlow(t *transaction, ops []op, took time.Duration) {
 	e.counters.longest.raise(int64(took))
 	if took < slowDecision {
@@ -249,10 +249,9 @@ func (e *Engine) update(ctx context.Context, decide func(context.Context, store.
 	})
 }
 
-// outcomeUnknown is called when a commit may have happened whose answer never came. It lets all claimers look again,
-// signals all sessions and all watchers, and starts the sweep. What else such a commit may have begun is found by looks
-// at the store: steps of workflows by the sweep, signals and windows by watchPending within 5 s, wait lists of keys within
-// 10 s, ends of pauses within 15 s.
+// outcomeUnknown is called when a commit may have happened whose answer was lost. It makes all claimers look again, signals all sessions
+// and all watchers, and starts the sweep. Other effects of such a commit are found by periodic reads of the store: steps of workflows by
+// the sweep, signals and windows by watchPending within 5 s, wait lists of keys within 10 s, ends of pauses within 15 s.
 func (e *Engine) outcomeUnknown() {
 	e.forgetQueues()
 	e.sessions.orderAll()
@@ -260,11 +259,11 @@ func (e *Engine) outcomeUnknown() {
 	e.dueAt(time.Now())
 }
 
-// tellExecutions tells of the executions that a committed transaction has written: watchers, figures, the log, and the sweep, which is
-// woken at the earliest moment at which something becomes due.
+// tellExecutions announces the executions that a committed transaction has written to watchers, counters, the log, and the sweep. The sweep
+// is woken at the earliest time at which something becomes due.
 func (e *Engine) tellExecutions(t *transaction) {
 	for _, x := range t.effects.aside {
-		if a := x.Aside; a != nil { // else it was taken up again in the same transaction
+		if a := x.Aside; a != nil { // else the same transaction ended the aside
 			e.counters.aside.Add(1)
 			e.opts.Log.Error("an execution was put aside: a decision about it was refused",
 				telemetry.Execution, x.ID, "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)

@@ -17,23 +17,23 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Defined says what became of one definition.
+// Defined is the result for one definition.
 type Defined struct {
 	Name    string
 	Version int
 	Kind    string
-	Created bool // false: the latest version was the same already
-	Moved   bool // one of its aliases was
-	Latest  int  // the version that its name alone stands for; 0: the newest
+	Created bool // false: it equals the latest version
+	Moved   bool // one of its aliases was moved
+	Latest  int  // the version of its name without @; 0: the newest
 }
 
-// defined is what a transaction has stored.
+// defined is the result of a transaction that stores definitions.
 type defined struct {
 	all     []Defined
 	aliases []*api.Alias // that it has moved
 }
 
-// oneAtATime lets one request of a kind at a time go to the committer, so that no transaction has two of them.
+// oneAtATime admits one request of a kind to the committer at a time, so that no transaction has two of them.
 type oneAtATime chan struct{}
 
 func newOneAtATime() oneAtATime { return make(oneAtATime, 1) }
@@ -49,8 +49,8 @@ func (a oneAtATime) enter(ctx context.Context) error {
 
 func (a oneAtATime) leave() { <-a }
 
-// inBatchAlone is inBatch for a decision that writes definitions or switches. The next one goes to the committer when
-// this one has been answered, also where its caller has gone.
+// inBatchAlone is inBatch for a decision that writes definitions or switches. The next one is enqueued when this one
+// has been answered, even if its caller has gone.
 func inBatchAlone[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (none T, err error) {
 	if err := e.defining.enter(ctx); err != nil {
 		return none, err
@@ -73,8 +73,9 @@ func inBatchAlone[T any](ctx context.Context, e *Engine, decide func(context.Con
 	}
 }
 
-// byName are the places of definitions in the order of their names, in which every transaction writes them: two that wait for each other's
-// new versions would do so for ever. For the same reason a transaction has the definitions of one call (Engine.defining).
+// byName are the indexes of definitions in the order of their names. Every transaction writes them in this order: otherwise two
+// transactions could wait for each other's new versions for ever. For the same reason a transaction has the definitions of one call
+// (Engine.defining).
 func byName(defs []*definition.Definition) []int {
 	at := make([]int, len(defs))
 	for i := range at {
@@ -91,8 +92,8 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	return e.DefineFor(ctx, defs, DefineOrder{})
 }
 
-// DefineFor stores definitions, all or none. Every action and workflow that they mention must exist, in the store or among
-// them; what is wrong comes back as definition.Problems.
+// DefineFor stores definitions, all or none. Every action and workflow that they mention must exist, in the store or among them; otherwise
+// the error is definition.Problems.
 func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o DefineOrder) ([]Defined, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 			e.webhooks.forget(d.Name)
 		case d.Rule != nil || d.Trigger != nil:
 			rules = true
-		case d.Runnable(): // other kinds are asked of the store, as other replicas do
+		case d.Runnable(): // other kinds are read from the store, as by other replicas
 			e.catalog.Put(d, out[i].Version)
 			e.catalog.NoteLatest(d.Name, out[i].Version, time.Now())
 		}
@@ -147,7 +148,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 	return out, nil
 }
 
-// defineOne stores one definition and puts it in force, and returns the aliases that it has moved. begins is what becomes of a schedule.
+// defineOne stores one definition, puts it in force, and returns the aliases that it has moved. begins is the plan for a schedule.
 func (t *transaction) defineOne(ctx context.Context, d *definition.Definition, o *DefineOrder, begins *passing) (out Defined, moved []*api.Alias, err error) {
 	version, created, err := t.define(ctx, d)
 	if err != nil {
@@ -172,7 +173,7 @@ func (t *transaction) defineOne(ctx context.Context, d *definition.Definition, o
 	return out, moved, nil
 }
 
-// Settle waits, after Define, until every replica runs what was defined.
+// Settle waits, after Define, until every replica runs the new definitions.
 func (e *Engine) Settle(ctx context.Context) {
 	if e.opts.Exclusive {
 		return
@@ -185,13 +186,13 @@ func (e *Engine) Settle(ctx context.Context) {
 	}
 }
 
-// Check says what Define would say of definitions, and stores nothing: definition.Problems when something that they
-// mention does not exist.
+// Check returns the error that Define would return, and stores nothing: definition.Problems if a definition mentions
+// something that does not exist.
 func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error {
 	return e.checkFor(ctx, defs, "")
 }
 
-// checkFor is Check of definitions for which an alias is to stand.
+// checkFor is Check for definitions that an alias is to get.
 func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, alias string) error {
 	among := runnable(defs)
 	problems, err := e.checkMentions(ctx, defs, among, alias)
@@ -212,11 +213,11 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 	return nil
 }
 
-// mostDeclared is how many queues are known when documents declare no more. It is twice mostQueues, so that documents can declare queues
-// when workers add no more of them.
+// mostDeclared is the number of known queues from which on documents cannot declare more. It is twice mostQueues, so that documents still
+// can when workers cannot.
 const mostDeclared = 2 * mostQueues
 
-// checkDeclared refuses documents that declare more queues than there may be.
+// checkDeclared refuses documents that declare too many queues.
 func (e *Engine) checkDeclared(ctx context.Context, defs []*definition.Definition) (definition.Problems, error) {
 	var added []*definition.Definition
 	for _, d := range defs {
@@ -242,7 +243,7 @@ func (e *Engine) checkDeclared(ctx context.Context, defs []*definition.Definitio
 			added[0].Name, len(added), len(all)+len(added), mostDeclared)}}, nil
 }
 
-// CheckMentions says which actions, queues and triggers definitions mention that do not exist. The definitions may have problems
+// CheckMentions returns the actions, queues and triggers that definitions mention but that do not exist. The definitions may have problems
 // (definition.Examine).
 func (e *Engine) CheckMentions(ctx context.Context, defs []*definition.Definition) (definition.Problems, error) {
 	return e.checkMentions(ctx, defs, runnable(defs), "")
@@ -258,8 +259,8 @@ func runnable(defs []*definition.Definition) map[string]*definition.Definition {
 	return among
 }
 
-// mostUnknown is how many unknown names are listed. Each is looked up in the store, and among all names for the nearest: a document may
-// mention 9,000.
+// mostUnknown is how many unknown names are listed. Each is looked up in the store, and compared with all names for the nearest: a document
+// may mention 9,000.
 const mostUnknown = 100
 
 func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definition, among map[string]*definition.Definition,
@@ -273,7 +274,7 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 	for _, d := range defs {
 		for _, ref := range d.References() {
 			if ref.Name == "" {
-				continue // of a definition that Examine has found a problem with
+				continue // of a definition in which Examine has found a problem
 			}
 			if len(problems) == mostUnknown {
 				return append(problems, definition.Problem{File: ref.Position.File, Message: "there are more names of actions, workflows and queues that do not exist; " +
@@ -305,8 +306,8 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 	return append(problems, awaited...), err
 }
 
-// checkReference says what is wrong with the name of an action or workflow in a definition; nil: nothing. among are the
-// runnable definitions that are checked together with it.
+// checkReference returns what is wrong with the name of an action or workflow in a definition; nil: nothing. among are the runnable
+// definitions that are checked together with it.
 func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among map[string]*definition.Definition, alias string,
 	fixes *catalog.Fixes,
 ) (*definition.Problem, error) {
@@ -339,9 +340,9 @@ func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among m
 	return &p, nil
 }
 
-// checkTriggers says which triggers definitions wait for that nothing can wait for, of at most so many.
+// checkTriggers returns triggers that definitions wait for but that cannot be waited for, at most so many.
 func (e *Engine) checkTriggers(ctx context.Context, defs []*definition.Definition, most int) (problems definition.Problems, err error) {
-	waits := map[string]bool{} // of the triggers that there are
+	waits := map[string]bool{} // of the triggers among defs
 	for _, d := range defs {
 		if d.Trigger != nil {
 			waits[d.Name] = d.Trigger.Waits

@@ -12,17 +12,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// allowance is what a claimer may get in a transaction. It is made when the claimer's session has been locked.
+// allowance is what a claimer may get in a transaction. It is made when the claimer's session is locked.
 type allowance struct {
-	refused error // why it may take nothing; nil: it may
-	paused  bool  // its worker is paused: it takes nothing
+	refused error // why it gets no work; nil: it may
+	paused  bool  // its worker is paused: it gets no work
 	room    int   // how many more it takes, in slots
 	instant int   // how many more it takes of kinds that occupy no slot
-	// tookQueued is set once it has taken what waited in its queues, as far as it has room.
+	// tookQueued is set once it has claimed from its queues, as far as it has room.
 	tookQueued bool
 }
 
-// use takes the room of one execution. Instant ones take slots once there are too many of them.
+// use takes the room of one execution. Executions of instant kinds take slots once there are too many of them.
 func (a *allowance) use(k *claimer, kind flow.Kind) {
 	if a.instant > 0 && k.state.instant(kind) {
 		a.instant--
@@ -33,9 +33,8 @@ func (a *allowance) use(k *claimer, kind flow.Kind) {
 
 // dispatch is what a transaction does for claimers.
 //
-// Work that was there before goes first: claimWaiting lets claimers take from their queues before the requests' effects are carried
-// out. Then handOver gives new executions to claimers before they are written, and claimQueued lets claimers take those for which
-// there was no claimer with room at that moment.
+// Old work goes first: claimWaiting lets claimers take from their queues before the requests are carried out. Then handOver gives new
+// executions to claimers before they are written, and claimQueued lets claimers take those for which no claimer had room at that moment.
 type dispatch struct {
 	claimers *roster
 	allowed  map[*claimer]*allowance
@@ -43,12 +42,12 @@ type dispatch struct {
 	queued   map[string]int  // executions that this transaction put into each queue and has not claimed for a worker
 	empty    map[string]bool // queues that were found empty
 	took     time.Duration   // to look into queues
-	bytes    int             // of payload that came with what was claimed
-	pauses   *pauseSet       // that the sessions were locked under, once one has been
+	bytes    int             // payload of claimed executions
+	pauses   *pauseSet       // the pauses under which the sessions were locked, once one has been
 	moved    int             // executions that were moved to routing keys of paused actions
-	// pausesKnown is set once the store has told which pauses are the latest: pauses are those.
+	// pausesKnown is set once the store has named the latest pauses: pauses are those.
 	pausesKnown bool
-	resumes     time.Time // when a pause ends by itself that has kept something from being claimed; zero: none does
+	resumes     time.Time // when the pause ends that has kept something from being claimed; zero: none does
 }
 
 func newDispatch(claimers *roster, pauses *pauseSet) dispatch {
@@ -59,7 +58,7 @@ func newDispatch(claimers *roster, pauses *pauseSet) dispatch {
 	}
 }
 
-// full reports whether the payloads of what was taken have all the bytes that one transaction takes.
+// full reports whether the claimed payloads have reached the bytes of one transaction.
 func (d *dispatch) full() bool { return d.bytes >= store.TakeBytes }
 
 // allEmpty reports whether each of the queues was found empty.
@@ -72,7 +71,7 @@ func (d *dispatch) allEmpty(queues []string) bool {
 	return true
 }
 
-// anyQueued reports whether something came into a queue and is not handed over.
+// anyQueued reports whether a queued execution is not handed over.
 func (d *dispatch) anyQueued() bool {
 	for _, n := range d.queued {
 		if n > 0 {
@@ -106,16 +105,16 @@ func (t *transaction) allow(ctx context.Context, k *claimer) (*allowance, error)
 	case runs:
 		a.room, a.instant = k.n, k.state.mostInstant(k.n)
 	case err != nil || session.ExpiresAt.IsZero():
-		a.refused = handoff.ErrSessionLost // its recovery has begun, and would miss a claim of now
+		a.refused = handoff.ErrSessionLost // its recovery has begun, and would miss a new claim
 	default:
-		a.refused = errors.New("the session was not renewed for half a lease: renew it") // the renewal finds out whether that is for good
+		a.refused = errors.New("the session was not renewed for half a lease: renew it") // the renewal finds out whether that is final
 	}
 	t.dispatch.allowed[k] = a
 	return a, nil
 }
 
-// handOver gives what this transaction creates to claimers that have found nothing else in its queue, before it is written: an
-// execution that would be put into a queue only to be claimed at once is written once, as its worker's.
+// handOver gives new executions to claimers that have emptied their queues, before the executions are written: otherwise an execution would
+// be written into a queue and a second time for its worker.
 func (t *transaction) handOver(ctx context.Context) error {
 	var fresh []*flow.Draft
 	for _, d := range t.changes.drafts {
@@ -124,7 +123,7 @@ func (t *transaction) handOver(ctx context.Context) error {
 		}
 	}
 	slices.SortStableFunc(fresh, func(a, b *flow.Draft) int { return b.Priority - a.Priority })
-	unserved := map[string]bool{} // queues into which no claimer with room looks
+	unserved := map[string]bool{} // queues without a claimer that has room
 	for _, d := range fresh {
 		if unserved[d.Queue] || t.queuePaused(d.Queue) || t.pausesAction(d.Action) {
 			continue
@@ -133,12 +132,12 @@ func (t *transaction) handOver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if k == nil || t.queuePaused(d.Queue) { // by what the receiver's session has told
+		if k == nil || t.queuePaused(d.Queue) { // as known since the receiver's session was locked
 			unserved[d.Queue] = true
 			continue
 		}
 		if t.pausesAction(d.Action) {
-			continue // the next look into its queue moves it out of the way
+			continue // the next look into its queue moves it
 		}
 		if err := d.Claim(k.session, k.name, t.now); err != nil {
 			return err
@@ -150,7 +149,7 @@ func (t *transaction) handOver(ctx context.Context) error {
 	return nil
 }
 
-// receiver is a claimer that looks into a queue, has taken what was there before, and has room; nil when there is none.
+// receiver is a claimer of a queue that has taken the older executions and has room; nil if there is none.
 func (t *transaction) receiver(ctx context.Context, queue string) (*claimer, error) {
 	for i := 0; i < len(t.dispatch.claimers.all) || t.pull(func(q string) bool { return q == queue }); i++ {
 		k := t.dispatch.claimers.all[i]
@@ -169,13 +168,13 @@ func (t *transaction) receiver(ctx context.Context, queue string) (*claimer, err
 	return nil, nil
 }
 
-// pull takes one more of the claimers that wait into this transaction, and reports whether there was one. wanted is
-// called under the engine's mutex.
+// pull moves one more waiting claimer into this transaction, and reports whether there was one. wanted is called under
+// the engine's mutex.
 func (t *transaction) pull(wanted func(queue string) bool) bool {
 	return t.join(func(c *claimers) *claimer { return c.pull(0, wanted) })
 }
 
-// join is pull with the choice of the claimer.
+// join is pull with a function that chooses the claimer.
 func (t *transaction) join(choose func(*claimers) *claimer) bool {
 	all := &t.dispatch.claimers.all
 	if len(*all) >= claimersLimit {
@@ -190,8 +189,7 @@ func (t *transaction) join(choose func(*claimers) *claimer) bool {
 	return k != nil
 }
 
-// claimWaiting lets the claimers for which something may have waited take from the queues first: what this transaction creates
-// comes behind it.
+// claimWaiting lets claimers whose queues may hold work take it first: the executions that this transaction creates come after it.
 func (t *transaction) claimWaiting(ctx context.Context) error {
 	if len(t.dispatch.claimers.all) == 0 {
 		return nil
@@ -207,7 +205,7 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 	return nil
 }
 
-// claimQueued lets claimers take what this transaction has put into their queues and could not hand over at once.
+// claimQueued lets claimers take executions that this transaction has queued and could not hand over.
 func (t *transaction) claimQueued(ctx context.Context) error {
 	waits := func(q string) bool { return t.dispatch.queued[q] > 0 && !t.queuePaused(q) }
 	for i := 0; i < len(t.dispatch.claimers.all) || t.dispatch.anyQueued() && t.pull(waits); i++ {
@@ -231,9 +229,9 @@ func (t *transaction) claimQueued(ctx context.Context) error {
 	return nil
 }
 
-// claimLate lets claimers that came while the transaction was under way take from queues in which there may be something. Otherwise
-// each of them would cost a commit of its own: while a worker with 4 slots runs no-ops, its next call of Take comes while its
-// ends are being written. Of 4,000 no-ops on SQLite that saves a fifth of the commits.
+// claimLate lets claimers that came during the transaction take from queues that may hold work. Otherwise each of them would cost its own
+// commit: while a worker with 4 slots runs no-ops, its next call of Take comes while its ends are being written. Of 4,000 no-ops on SQLite
+// that saves a fifth of the commits.
 func (t *transaction) claimLate(ctx context.Context) error {
 	for t.join(func(c *claimers) *claimer { return c.pullLate(t.dispatch.empty) }) {
 		if _, err := t.take(ctx, t.dispatch.claimers.all[len(t.dispatch.claimers.all)-1]); err != nil {
@@ -243,7 +241,7 @@ func (t *transaction) claimLate(ctx context.Context) error {
 	return nil
 }
 
-// take lets one claimer take from its queues, and reports whether it took all that is in them.
+// take lets one claimer take from its queues, and reports whether it emptied them.
 func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error) {
 	if k.gone.Load() {
 		return false, nil
@@ -276,16 +274,16 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 	return all, nil
 }
 
-// firstLook is how many executions a claimer's first look reads: those that it has slots for, or as many as its session was last
-// given that occupied none.
+// firstLook is how many executions a claimer's first look reads: one per slot, or as many as its session last got of kinds that occupy no
+// slot.
 func (t *transaction) firstLook(k *claimer, a *allowance) int {
 	return min(max(a.room, int(k.state.ahead.Load())), a.room+a.instant)
 }
 
-// nextLook is how many executions the next look reads, after one that read up to limit and left room; 0: there is none. There may be more
-// behind those that occupied no slot, and behind those that were moved away: a claimer that has room after its last look has found its
-// queues empty, and may be given what comes behind. Where no other replica can want the executions that a look reads and has no room
-// for, it reads twice as many: others would find them locked, and take the queue for empty.
+// nextLook is how many executions the next look reads, after one that read up to limit and left room; 0: it is not needed. More may be
+// behind executions that occupied no slot or were moved away: a claimer with room after its last look has found its queues empty. On a
+// store without other replicas it reads twice as many. Other replicas would find the executions that exceed the claimer's room locked, and
+// think that the queue is empty.
 func (t *transaction) nextLook(k *claimer, a *allowance, limit int, l look) int {
 	switch {
 	case l.instant == limit:
@@ -299,21 +297,21 @@ func (t *transaction) nextLook(k *claimer, a *allowance, limit int, l look) int 
 	case l.moved == 0 || t.dispatch.moved >= suspendBatch:
 		return 0
 	case l.moved == limit:
-		return max(limit, suspendBatch) // the front is of paused actions
+		return max(limit, suspendBatch) // the front belongs to paused actions
 	default:
 		return a.room
 	}
 }
 
-// look is what one look of a claimer into its queues has found.
+// look is the result of one read of a claimer's queues.
 type look struct {
 	more    bool // the queues may hold others: the limit was reached, or the claimer had no room for all
 	moved   int  // to other routing keys
 	instant int  // claimed, of kinds that occupy no slot
 }
 
-// takeFrom reads up to limit executions from a claimer's queues, once: it claims those for which the claimer has room,
-// and moves those of paused actions to routing keys of their own.
+// takeFrom reads up to limit executions from a claimer's queues, once: it claims as many as the claimer has room for, and moves those of
+// paused actions to routing keys of their own.
 func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, limit int) (look, error) {
 	all, err := t.tx.Take(ctx, t.notPaused(k.queues), limit)
 	if err != nil {
@@ -328,12 +326,12 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, li
 	}
 	l := look{more: len(all) >= limit, moved: len(all) - len(xs)}
 	for _, x := range xs {
-		if a.room == 0 { // what is behind it waits as well, of whatever kind: executions leave a queue in order
+		if a.room == 0 { // all executions behind it wait as well: executions leave a queue in order
 			l.more = true
 			k.state.ahead.Store(0)
 			break
 		}
-		d := flow.Load(x) // fresh from the store: what was decided about it has been written
+		d := flow.Load(x) // fresh from the store: earlier decisions about it have been written
 		t.add(d)
 		if err := t.tried(d, func() error { return d.Claim(k.session, k.name, t.now) }); err != nil {
 			return look{}, err

@@ -28,46 +28,46 @@ const (
 	signalLimit  = 1 << 20 // bytes of its data
 	subjectLimit = 512     // bytes of its subject
 	headersLimit = 64      // headers that it keeps
-	headerLimit  = 4096    // bytes of one of them
-	sourceLimit  = 200     // bytes of who said it
-	emptyData    = "{}"    // the data of a signal that has none
+	headerLimit  = 4096    // bytes of one header
+	sourceLimit  = 200     // bytes of the name of the source
+	emptyData    = "{}"    // the data of a signal without data
 )
 
-// Emission says that something has happened.
+// Emission is a request to store a signal.
 type Emission struct {
 	Trigger string          // "alert.fired"
 	Data    json.RawMessage // nil is {}
-	// Key makes emitting again harmless: the same content under the same trigger and key is the first signal, another one
-	// ErrIdempotencyMismatch. That holds also when the emission would be refused by now.
+	// Key makes a repeated emission harmless: the same content under the same trigger and key returns the first signal, other content
+	// ErrIdempotencyMismatch. That holds even if the emission would be refused by now.
 	Key     string
 	Subject string
 	Source  string // "": flow.SourceAPI
-	// Headers are those of the request that brought it. They do not make its content another one.
+	// Headers are those of the HTTP request. They are not part of the content.
 	Headers map[string]string
-	// Body is the hash of the signed part of a request whose id is not signed. What came under another id within Replay is kept, marked as
-	// replayed, and no rule is asked about it. Zero: of nothing.
+	// Body is the hash of the signed part of a request whose id is not signed. The same body under another id within Replay is kept, marked as
+	// replayed, and starts no rule. Zero: there is none.
 	Body   [32]byte
 	Replay time.Duration
 	// Most is how many bytes Data may have; 0: 1 MiB.
 	Most int
-	// Cause is the execution that it follows from, and Rules are those that have led to it.
+	// Cause is the execution that has caused it, and Rules are the rules that have led to it.
 	Cause flow.ID
 	Rules []string
 }
 
 // Emitted is the verdict on one emission.
 type Emitted struct {
-	Signal   flow.ID // of ErrIdempotencyMismatch the one that stands under the key
+	Signal   flow.ID // with ErrIdempotencyMismatch, the signal with this key
 	Existing bool    // an earlier emission with the same trigger and key made it
 	Replayed bool    // the same content came before under another id
-	// Enforcements are what the rules have made of it, by name of the rules; none of a signal that came before, and of one that more rules
-	// fire on than one transaction carries out: it is kept as new, and the rules are asked about it in parts.
+	// Enforcements are the results of the rules, by name of the rules. A signal that came before has none. A signal with more enforcements
+	// than fit into one transaction has none yet: it is kept as new, and its rules are evaluated in parts.
 	Enforcements []flow.Enforcement
 	Err          error // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
 }
 
-// Emit accepts signals; each has its own verdict, and an accepted one is durable when Emit returns. The error is for the whole call:
-// nothing is known then about what was accepted.
+// Emit accepts signals; each has its own verdict, and an accepted one is durable when Emit returns. The error is for the whole call: then
+// it is not known what was accepted.
 func (e *Engine) Emit(ctx context.Context, all []Emission) ([]Emitted, error) {
 	ops := make([]*emitOp, len(all))
 	e.prepareSignals(ctx, all, ops)
@@ -96,11 +96,10 @@ func (e *Engine) Emit(ctx context.Context, all []Emission) ([]Emitted, error) {
 	return out, nil
 }
 
-// preparedFrom is how many signals are worth a goroutine: to prepare one takes from 10 µs to milliseconds, by the rules on its trigger.
+// preparedFrom is how many signals are worth a goroutine: preparing one takes from 10 µs to milliseconds, depending on its rules.
 const preparedFrom = 16
 
-// prepareSignals makes the requests for signals, on several processors where they are many: what the rules make of each depends on no
-// other.
+// prepareSignals makes the requests for signals, on several processors if there are many: signals do not depend on each other.
 func (e *Engine) prepareSignals(ctx context.Context, all []Emission, ops []*emitOp) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
@@ -121,14 +120,13 @@ func (e *Engine) prepareSignals(ctx context.Context, all []Emission, ops []*emit
 	wg.Wait()
 }
 
-// prepareSafely makes a panic the verdict on its signal: in a goroutine of its own it would end the process.
+// prepareSafely turns a panic into the verdict on its signal: in a separate goroutine a panic would end the process.
 func (e *Engine) prepareSafely(ctx context.Context, m *Emission, o *emitOp) (err error) {
 	defer fault.Recovered(&err)
 	return e.prepareSignal(ctx, m, o)
 }
 
-// prepareSignal puts into o the signal that an emission asks for, with what the rules make of it, or says everything that is wrong
-// with it.
+// prepareSignal fills o with the signal of an emission and its planned enforcements, or returns everything that is wrong with it.
 func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) error {
 	problems := m.check()
 	set, err := e.rulesInForce(ctx)
@@ -163,8 +161,8 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 	return err
 }
 
-// applyTrigger checks a signal by the document of its trigger, if it has one, and sets the defaults of the data, the
-// key and the subject that the document says.
+// applyTrigger checks a signal against the document of its trigger, if it has one, and sets the document's defaults of
+// the data, the key and the subject.
 func applyTrigger(t *definition.Trigger, s *flow.Signal) (f fault.List) {
 	if t == nil {
 		return nil
@@ -208,7 +206,7 @@ func applyTrigger(t *definition.Trigger, s *flow.Signal) (f fault.List) {
 	return f
 }
 
-// hash tells emissions with the same trigger and key apart. The same data have the same hash however they are written.
+// hash distinguishes emissions with the same trigger and key. Equal data have the same hash in any notation.
 func (m *Emission) hash(data json.RawMessage) [32]byte {
 	canonical, err := jsonvalue.Canonical(nil, data)
 	if err != nil {
@@ -220,7 +218,7 @@ func (m *Emission) hash(data json.RawMessage) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// check says what is wrong with an emission in itself.
+// check returns what is wrong with an emission by itself.
 func (m *Emission) check() []problem.Problem {
 	var f fault.List
 	switch say := flow.BadTrigger(m.Trigger); {
@@ -248,11 +246,11 @@ func (m *Emission) check() []problem.Problem {
 	return f
 }
 
-// emitOp asks for one signal. Its verdict is read when its group is done.
+// emitOp is the request for one signal. Its verdict is read when its group is done.
 type emitOp struct {
 	signal   flow.Signal
-	replay   time.Duration // for how long its body is remembered
-	refused  error         // why there is no signal: only what was accepted before under the key can be the answer
+	replay   time.Duration // how long its body is remembered
+	refused  error         // why there is no signal: the answer can only be an earlier signal under the key
 	verdict  Emitted
 	group    *group
 	counters *counters
@@ -274,7 +272,7 @@ func (o *emitOp) want(t *transaction) {
 	}
 }
 
-// SignalDiffers is the ErrIdempotencyMismatch of an emission: a signal with its trigger and key came before with other content.
+// SignalDiffers is the ErrIdempotencyMismatch of an emission: an earlier signal with its trigger and key has other content.
 type SignalDiffers struct {
 	Trigger, Key string
 	Signal       flow.ID // the one that stands
@@ -349,17 +347,17 @@ func (o *emitOp) done(err error) {
 	o.group.done()
 }
 
-// keptSignals are the signals that a transaction looks for and keeps.
+// keptSignals are the signals that a transaction looks up and keeps.
 type keptSignals struct {
 	wantedKeys   []store.SignalKey
 	wantedBodies [][32]byte
 	keys         map[store.SignalKey]store.KnownSignal
 	bodies       map[[32]byte]time.Time // when each came last
-	sources      []string               // of those that it keeps
-	unasked      bool                   // there are new ones, about which the rules are to be asked
+	sources      []string               // of the kept signals
+	unasked      bool                   // there are new signals whose rules are still to be evaluated
 }
 
-// loadSignals looks for signals that came before under the keys, or with the bodies, of those that are emitted.
+// loadSignals looks up earlier signals with the keys or bodies of the emissions.
 func (t *transaction) loadSignals(ctx context.Context) (err error) {
 	signals := txn.MadePart[keptSignals](t)
 	if signals == nil {
@@ -378,7 +376,7 @@ func (t *transaction) loadSignals(ctx context.Context) (err error) {
 	return nil
 }
 
-// keepSignal numbers a signal and has it written with what else the transaction decides. Every signal goes through here.
+// keepSignal numbers a signal and adds it to the rows of the transaction. Every signal goes through here.
 func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error) {
 	if s.Number, err = t.tx.Tickets(ctx, 1); err != nil {
 		return fmt.Errorf("number signal %s: %w", s.ID.Text(flow.SignalPrefix), err)
@@ -405,7 +403,7 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 	return nil
 }
 
-// tellEmitted counts the signals of a committed transaction, and wakes what waits for some.
+// tellEmitted counts the signals of a committed transaction, and wakes those who wait for them.
 func (e *Engine) tellEmitted(t *transaction) {
 	signals := txn.MadePart[keptSignals](t)
 	if signals == nil {
@@ -422,8 +420,8 @@ func (e *Engine) tellEmitted(t *transaction) {
 	}
 }
 
-// EmitTo emits a signal about an execution that has not ended: waits of its tasks without a subject of their own are
-// for such. The errors are those of Emit, store.ErrNotFound and flow.ErrFinished.
+// EmitTo emits a signal about an execution that has not ended: the waits of its tasks that name no subject take such
+// signals. The errors are those of Emit, store.ErrNotFound and flow.ErrFinished.
 func (e *Engine) EmitTo(ctx context.Context, id flow.ID, m Emission) (Emitted, error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {

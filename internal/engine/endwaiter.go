@@ -9,15 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// endPoll is how often a caller that waits for an end looks by itself. Hints make it faster; nothing depends on them.
+// endPoll is how often a caller that waits for an end reads the store. Hints make it faster; nothing depends on them.
 const endPoll = time.Second
 
-// EndWaiter is a wait for the end of one execution. It is used by one goroutine; Close must be called in the end.
+// EndWaiter is a wait for the end of one execution. It is used by one goroutine, which must call Close.
 type EndWaiter struct {
 	view *View
 	w    *watcher
-	// Of one that was submitted together with the wait: nothing of it was missed, and what the commit of the end leaves out
-	// of an execution is known.
+	// If the execution was submitted together with the wait, no event was missed, and the fields that the commit of the end omits are known.
 	submitted   bool
 	input, with json.RawMessage
 	watchers    *watchers
@@ -28,8 +27,8 @@ func (e *Engine) WaitForEnd(id flow.ID) *EndWaiter {
 	return &EndWaiter{view: e.View(id), w: e.watch.add(id, true), watchers: e.watch}
 }
 
-// SubmitOne is Submit for one execution whose end is waited for: where this replica ends it, Wait gives what was
-// committed, and the store is not asked. There is an EndWaiter exactly when the submission was accepted.
+// SubmitOne is Submit for one execution and a wait for its end: if this replica ends it, Wait returns the committed
+// execution without asking the store. There is an EndWaiter exactly if the submission was accepted.
 func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *EndWaiter, error) {
 	o := &submitOp{hash: s.hash()}
 	if err := e.prepare(ctx, &s, o); err != nil {
@@ -82,18 +81,17 @@ func (n *EndWaiter) Wait(ctx context.Context) (*flow.Execution, error) {
 	}
 }
 
-// View keeps an image of one execution up to date without loading its payload again when nothing happened. It is used by
-// one goroutine.
+// View keeps a copy of one execution up to date, and does not load its payload again while nothing changes. It is used by one goroutine.
 type View struct {
 	e    *Engine
 	id   flow.ID
 	last *flow.Execution
 }
 
-// View begins to look at an execution.
+// View makes a View of an execution.
 func (e *Engine) View(id flow.ID) *View { return &View{e: e, id: id} }
 
-// Look returns the execution as it stands.
+// Look returns the current state of the execution.
 func (v *View) Look(ctx context.Context) (*flow.Execution, error) {
 	if v.last != nil {
 		news, err := v.e.opts.Store.Events(ctx, v.id, v.last.NextSeq-1, 1)

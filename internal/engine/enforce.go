@@ -18,38 +18,38 @@ import (
 )
 
 const (
-	// plannedSize is what an enforcement counts for among the bytes of a transaction, so that signals which many rules fire on go
-	// into one together with some 4,000 executions at the most.
+	// plannedSize is how many bytes an enforcement counts for in a transaction, so that one transaction with signals that start many rules has
+	// about 4,000 executions at the most.
 	plannedSize = 2 << 10
-	// reasonMost is how many bytes the row of an enforcement has for why it has started nothing.
+	// reasonMost bounds, in bytes, the stored reason why an enforcement has started nothing.
 	reasonMost = 2000
 )
 
-// plannedEnforcement is what a rule makes of a signal, ready to be carried out.
+// plannedEnforcement is the planned result of a rule for a signal.
 type plannedEnforcement struct {
 	verdict automation.Verdict
 	start   *plannedStart         // of one that runs
 	once    *store.IdempotencyKey // of one of which there is one execution
 }
 
-// ruleChoice is which rules are asked about a signal.
+// ruleChoice says which rules are evaluated for a signal.
 type ruleChoice struct {
-	except map[string]bool // that have an enforcement of it
-	turn   bool            // it is the signal's turn, so that costly rules are asked; otherwise they are left for that
-	after  string          // rules up to this name were asked in earlier turns
+	except map[string]bool // they have an enforcement of it
+	turn   bool            // it is the signal's turn, so costly rules are evaluated; otherwise they wait for the turn
+	after  string          // rules up to this name were evaluated in earlier turns
 }
 
-// matched is what some rules make of a signal.
+// matched is the result of some rules for a signal.
 type matched struct {
 	all  []*plannedEnforcement
-	more bool   // there are rules to ask yet: the signal stays new and waits for its turn
-	last string // the rule that was asked last, by name
+	more bool   // rules remain: the signal stays new and waits for its turn
+	last string // the last evaluated rule, by name
 	work int    // operations that were computed
 }
 
-// match asks rules about a signal, and makes the requests of the executions that they start. It ends behind the rule with which these are
-// as many, have as many bytes, or have computed as much, as one transaction carries out. An error is about the store, or about the signal
-// as a whole: what is wrong with a rule is its own verdict.
+// match evaluates rules for a signal, and makes the requests of the executions that they start. It stops after the rule with which these
+// reach the rows, bytes or operations of one transaction. An error is one of the store, or about the whole signal: an error of a rule is
+// the rule's verdict.
 func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal, a ruleChoice) (m matched, err error) {
 	asked, err := automation.Ask(set, s)
 	if err != nil {
@@ -99,8 +99,8 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 	return m, nil
 }
 
-// ask evaluates one rule, and returns what it is to do; nil: nothing, or more than the work allows. Without a turn nothing is made of a
-// rule that exceeds it. One that has ended the process again and again fails.
+// ask evaluates one rule, and returns its planned enforcement; nil: nothing, or more than the work allows. Without a turn a rule that
+// exceeds the work starts nothing. A rule that has ended the process repeatedly fails.
 func (e *Engine) ask(ctx context.Context, asked *automation.Asked, r *automation.Rule, signal flow.ID, w *definition.Work, turn bool) (
 	*plannedEnforcement, error) {
 	done, err := e.beginRule(r)
@@ -117,12 +117,12 @@ func (e *Engine) ask(ctx context.Context, asked *automation.Asked, r *automation
 	return e.planEnforcement(ctx, v, signal, w)
 }
 
-// beginRule notes that a rule is evaluated.
+// beginRule records the start of a rule's evaluation.
 func (e *Engine) beginRule(r *automation.Rule) (done func(), err error) {
 	return e.opts.Crashes.Begin("rule", loop.Key(r.Name, r.Version), r.Name)
 }
 
-// planEnforcement makes the request of what a verdict starts. w counts and bounds the work.
+// planEnforcement makes the request of the execution that a verdict starts.
 func (e *Engine) planEnforcement(ctx context.Context, v automation.Verdict, signal flow.ID,
 	w *definition.Work) (*plannedEnforcement, error) {
 	x := &plannedEnforcement{verdict: v}
@@ -165,7 +165,7 @@ func (e *Engine) planEnforcement(ctx context.Context, v automation.Verdict, sign
 	return x, nil
 }
 
-// windowPath is where a rule says in which window a signal is buffered.
+// windowPath is the field of a rule that selects the window of a signal.
 func windowPath(r *automation.Rule) string {
 	if r.Window == nil {
 		return ""
@@ -173,7 +173,7 @@ func windowPath(r *automation.Rule) string {
 	return r.Window.Field + ".key"
 }
 
-// fail makes the verdict one of an action that does not take what the rule gives it.
+// fail changes the verdict to failed, because the action does not accept the rule's input.
 func (x *plannedEnforcement) fail(why error) {
 	x.verdict.State = flow.EnforcementFailed
 	x.verdict.Reason = flow.Reason{Code: flow.ReasonAction, Message: problem.Clip(why.Error(), reasonMost), Path: "run"}
@@ -202,7 +202,7 @@ func (x *plannedEnforcement) want(t *transaction) {
 	t.wants.uploads = append(t.wants.uploads, x.start.sums...)
 }
 
-// locks are the keys that the enforcement locks: of its window, and of what it starts.
+// locks are the keys that the enforcement locks: of its window, and of its execution.
 func (x *plannedEnforcement) locks() (keys []string) {
 	if x.verdict.State == flow.EnforcementBuffered {
 		keys = append(keys, x.window().Lock())
@@ -220,7 +220,7 @@ func (x *plannedEnforcement) size() int {
 	return plannedSize + x.start.request.PayloadSize()
 }
 
-// enforce carries out what a rule makes of a signal that the transaction keeps or has locked: its row, and the execution.
+// enforce carries out a rule for a signal that the transaction keeps or has locked: it adds the enforcement's row and the execution.
 func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *plannedEnforcement) (flow.Enforcement, error) {
 	e, err := t.enforcement(ctx, s, x)
 	if err == nil {
@@ -230,7 +230,7 @@ func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *plannedEnf
 	return e, err
 }
 
-// enforcement starts or buffers what a rule makes of a signal, and returns the row that says so.
+// enforcement starts or buffers what a rule planned for a signal, and returns the row for it.
 func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *plannedEnforcement) (flow.Enforcement, error) {
 	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: x.verdict.Rule.Name, Version: x.verdict.Rule.Version, State: x.verdict.State, At: t.now, Reason: x.verdict.Reason}
 	if x.start != nil {
@@ -247,7 +247,8 @@ func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *planne
 	return e, nil
 }
 
-// startEnforced starts the execution of an enforcement, unless there is one already that stands for it, or what it names is not there.
+// startEnforced starts the execution of an enforcement, unless there is one for the same value already, or something that it names does not
+// exist.
 func (t *transaction) startEnforced(ctx context.Context, x *plannedEnforcement, e *flow.Enforcement) error {
 	if x.once != nil {
 		if existing, ok := t.loaded.idempotency[x.once.Key]; ok {
@@ -279,7 +280,7 @@ func (t *transaction) startEnforced(ctx context.Context, x *plannedEnforcement, 
 		return err
 	}
 	if x.once != nil {
-		// Not before: to admit may write what has been decided so far, and a key names an execution that is there.
+		// Not earlier: admission may write the decisions so far, and the key refers to an existing execution.
 		t.changes.idempotency = append(t.changes.idempotency, *x.once)
 	}
 	return nil

@@ -1,5 +1,5 @@
 // Package engine is the server's shell: it loads what a decision needs, lets the rules decide, commits, and only then
-// tells. Everything that correctness depends on is in the store; what the engine keeps in memory are hints.
+// tells. Correctness depends only on the store; what the engine keeps in memory are hints.
 package engine
 
 import (
@@ -33,55 +33,52 @@ import (
 // Options configures an Engine. Store is required.
 type Options struct {
 	Store store.Store
-	Blobs blob.Store // where large logs lie; nil when nothing writes them
+	Blobs blob.Store // the store of large logs; nil: nothing writes them
 	Log   *slog.Logger
-	// Tracer records the waits in queues of what was submitted in a trace; nil records none.
+	// Tracer records how long executions that were submitted in a trace waited in queues; nil records none.
 	Tracer *telemetry.Tracer
-	// Exclusive says that this process is the only one on the store: workers that lived in an earlier process are gone,
-	// and what they held is recovered at start without waiting for their leases.
+	// Exclusive means that this process is the only one on the store: workers of an earlier process are gone, and their
+	// executions are recovered at start without waiting for their leases.
 	Exclusive bool
 	// Retention is how long finished executions are kept; 0 keeps them for ever.
 	Retention time.Duration
 	// SignalRetention is how long signals are kept; 0 keeps them for ever.
 	SignalRetention time.Duration
-	// Queues are known beside "default" and those that workers have served: submissions to any other are refused.
+	// Queues are known in addition to "default" and those that workers have served: submissions to any other are refused.
 	Queues []string
-	// Languages are those that the configuration adds, by all their names; see KnowsLanguage.
+	// Languages are the languages that the configuration adds, by all their names; see KnowsLanguage.
 	Languages []string
-	// Validate checks what a built-in kind's handler would get, before anything is stored; nil accepts everything.
+	// Validate checks the input of a built-in kind's handler before anything is stored; nil accepts everything.
 	Validate func(kind flow.Kind, payload []byte) error
-	// Needs names the runtime that a worker must have to run a payload, and the language that not every worker has (as
-	// its offer); empty: any worker's own choice will do. Nil says so of everything.
+	// Needs names the runtime that a worker must have to run a payload, and the language that not every worker has (as its
+	// offer); empty: any worker can run it. Nil: any worker can run everything.
 	Needs func(kind flow.Kind, payload []byte) []string
-	// Poll is how often this replica looks for what others may have done without its hearing of it; 0: every half second.
+	// Poll is how often this replica reads the store for changes of other replicas that it was not notified of; 0: every half second.
 	Poll time.Duration
-	// Committers is how many transactions this replica runs side by side; 0: one. A store that writes one at a time gains
-	// nothing by more.
+	// Committers is how many transactions this replica runs side by side; 0: one. A store with one writer gains nothing by more.
 	Committers int
-	// Rows and Bytes bound what one transaction does beyond its requests: the executions that it creates, admits and ends,
-	// and what these are handed; 0: 1,000 and 4 MB.
+	// Rows and Bytes bound what one transaction does beyond its requests: the executions that it creates, admits and ends, and their payloads;
+	// 0: 1,000 and 4 MB.
 	Rows, Bytes int
-	// Wide is from how many children on a workflow is followed by its changes instead of by counting its rows; 0: 64. All
-	// replicas of a store must agree.
+	// Wide is the number of children from which on a workflow is followed by its changes instead of by counting its rows; 0: 64. All replicas
+	// of a store must agree.
 	Wide int
 	// Lease is how long a worker session lasts without a renewal; 0: handoff.Lease. All replicas of a store must agree.
 	Lease time.Duration
 	// DrainBroker blocks until the reports that were in the broker when it was called have been recorded. Recovery calls it, and waits for a
 	// lease at most, so that an attempt whose report is in the broker does not run again; nothing else depends on it. Nil: there is no broker.
 	DrainBroker func(ctx context.Context) error
-	// Unreachable reports whether a session's worker cannot be reached just now, as behind a broker that does not answer. Why tells it of an
-	// execution
-	// that such a worker holds. Nil: all can be reached.
+	// Unreachable reports whether a session's worker cannot be reached now, for example behind a broker that does not answer. Why shows that
+	// for an execution of such a worker. Nil: all can be reached.
 	Unreachable func(session flow.ID) bool
-	// Crashes notes what is evaluated, so that it does not end the process after each start; nil: nothing does.
+	// Crashes records evaluations, so that one that ends the process does not end it after each start; nil: nothing is recorded.
 	Crashes *crashloop.Journal
-	// Before is the session of the worker of the process before this one, where others share the database; zero: there is none, or it is
-	// not known.
+	// Before is the session of the previous process's worker if other processes share the database; zero: there is none, or it is not known.
 	Before flow.ID
-	// Uptime is this process's own clock, which no setting of any clock moves: how long it is since some moment. Jumps of the
-	// database's clock show beside it. Nil: the monotonic clock.
+	// Uptime is this process's own clock, which no change of the system time moves: the time since some moment. Jumps of the database's clock
+	// are measured against it. Nil: the monotonic clock.
 	Uptime func() time.Duration
-	// Random gives numbers in [0, 1) for jitter; nil: the global generator. NewID makes ids; nil: UUIDv7.
+	// Random returns numbers in [0, 1) for jitter; nil: the global generator. NewID makes ids; nil: UUIDv7.
 	Random func() float64
 	NewID  func() flow.ID
 }
@@ -102,8 +99,8 @@ type Engine struct {
 	inquiries    *inquiries.Inquiries
 	awaited      definition.Waits
 	waits        *waits.Waits
-	waitLists    chan struct{} // capacity 1: wait lists of keys are to be looked through
-	found        chan found    // capacity 1: what watchPending has found last
+	waitLists    chan struct{} // capacity 1: wait lists of keys need to be checked
+	found        chan found    // capacity 1: what watchPending found last
 	webhooks     *webhooks
 	routingKeys  *routingKeys
 	handedTasks  handedTasks
@@ -117,8 +114,8 @@ type Engine struct {
 
 	distributions distributions
 
-	budget txn.Budget // of each transaction, at most
-	pace   pace       // what part of it a transaction may use now
+	budget txn.Budget // the maximum of each transaction
+	pace   pace       // which part of it a transaction may use now
 
 	mu       sync.Mutex // guards batcher, claimers and closed
 	batcher  batcher
@@ -127,19 +124,19 @@ type Engine struct {
 	signal   chan struct{} // capacity 1: a committer should gather
 
 	notified atomic.Bool  // notifications of other replicas arrive
-	retained atomic.Int64 // when retention has last been through all that has ended, in microseconds since 1970
+	retained atomic.Int64 // when retention last finished a pass over all ended executions, in microseconds since 1970
 	nextDue  moments      // the earliest Wake of a commit
 
-	crashed        map[flow.ID]bool // sessions of the process before this one, where that died during an evaluation; Start sets it
-	unrecovered    atomic.Int64     // lost sessions that the last round could not recover as a whole
+	crashed        map[flow.ID]bool // sessions of the previous process if it died during an evaluation; Start sets it
+	unrecovered    atomic.Int64     // lost sessions that the last round could not recover completely
 	unreadable     int              // rows that the store could not read in the last round; sweepSessions' alone
-	hintsClearedAt time.Time        // when watchPending has last let claimers look into all queues; its alone
+	hintsClearedAt time.Time        // when watchPending last let claimers look into all queues; its alone
 }
 
-// ErrClosed means that the engine has been told to stop.
+// ErrClosed means that the engine is stopping.
 var ErrClosed = fault.ErrClosed
 
-// ErrOverloaded means that more is pending than can be committed soon; try again later.
+// ErrOverloaded means that more requests are pending than can be committed soon; try again later.
 var ErrOverloaded = fault.ErrOverloaded
 
 // Bounds of a lease.
@@ -217,7 +214,7 @@ func newID() flow.ID {
 	return flow.ID(id)
 }
 
-// Reader answers readers, straight from the store.
+// Reader reads directly from the store.
 func (e *Engine) Reader() interface {
 	store.Reader
 	store.Logs
@@ -228,8 +225,8 @@ func (e *Engine) Reader() interface {
 // Catalog is what the store knows by name.
 func (e *Engine) Catalog() *catalog.Catalog { return e.catalog }
 
-// Languages are those that code may be written in.
+// Languages are the languages in which code may be written.
 func (e *Engine) Languages() *catalog.Languages { return e.languages }
 
-// Blobs is where large logs and files lie; nil when there is no such place.
+// Blobs is the store of large logs and files; nil: there is none.
 func (e *Engine) Blobs() blob.Store { return e.opts.Blobs }

@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// WhySignal says of each rule that listens to a signal's trigger, or of the one named, why it has started something for the signal or
-// not. The rules are those that were in force when the signal came. aside says what the engine could not do with the signal so far.
+// WhySignal explains, for each rule that listens to a signal's trigger or for the named one, why it has started something for the signal or
+// not. The rules are those in force when the signal came. aside lists what the engine could not do with the signal so far.
 func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (all []api.RuleWhy, aside []string, err error) {
 	s, err := e.opts.Store.Signal(ctx, id)
 	if err != nil {
@@ -29,12 +29,12 @@ func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (all []
 	}
 	all, err = e.whySignal(ctx, &s, rule)
 	if err != nil && fault.Lasting(err) && len(aside) > 0 {
-		return []api.RuleWhy{}, aside, nil // what keeps rules from being asked keeps them from being explained
+		return []api.RuleWhy{}, aside, nil // the error that keeps rules from being evaluated also keeps them from being explained
 	}
 	return all, aside, err
 }
 
-// whyAside says what could not be done with a signal, and until when it is put aside.
+// whyAside lists what could not be done with a signal, and until when it is put aside.
 func (e *Engine) whyAside(ctx context.Context, s *flow.Signal) (all []string, err error) {
 	if s.Damage != "" {
 		all = append(all, "its row is damaged: "+s.Damage)
@@ -78,7 +78,7 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 	all := []api.RuleWhy{}
 	for _, r := range rules {
 		if err := ctx.Err(); err != nil {
-			return nil, err // each of them is evaluated, and the caller has gone
+			return nil, err // each rule is evaluated, and the caller has gone
 		}
 		w, err := whyRule(r, s, known[r.Name])
 		if err != nil {
@@ -92,7 +92,7 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 		delete(known, r.Name)
 		all = append(all, w)
 	}
-	for name, k := range known { // a later version that the signal was replayed through
+	for name, k := range known { // a later version, through which the signal was replayed
 		if rule == "" || rule == name {
 			all = append(all, api.RuleWhy{Rule: name, Version: k.Version, Fired: hasExecution(k), Clauses: []api.RuleClause{}, Enforcement: shown(k),
 				Summary: enforcedText(k) + ", when the signal was replayed: the rule was not in force when it came"})
@@ -111,7 +111,7 @@ func notInForce(rule string) string {
 	return "it was not in force when the signal came: pawl rules replay " + rule + " asks it about signals of the past"
 }
 
-// hasExecution reports whether an execution stands for the enforcement.
+// hasExecution reports whether the enforcement has an execution.
 func hasExecution(k *flow.Enforcement) bool {
 	return k.State == flow.EnforcementRan || k.State == flow.EnforcementFolded
 }
@@ -124,7 +124,7 @@ func shown(k *flow.Enforcement) *api.Enforcement {
 	return &out
 }
 
-// ShownEnforcement is an enforcement in the wire type.
+// ShownEnforcement converts an enforcement to the wire type.
 func ShownEnforcement(k *flow.Enforcement) api.Enforcement {
 	return api.Enforcement{Signal: k.Signal.Text(flow.SignalPrefix), Rule: k.Rule, Version: k.Version, State: k.State.String(),
 		Execution: k.Execution.String(), At: k.At, Reason: shownReason(k.Reason)}
@@ -137,7 +137,7 @@ func shownReason(r flow.Reason) *api.EnforceReason {
 	return &api.EnforceReason{Code: r.Code, Message: r.Message, Path: r.Path}
 }
 
-// whyRule says why a rule in force has started something for a signal or not.
+// whyRule explains why a rule in force has started something for a signal or not.
 func whyRule(r *automation.Rule, s *flow.Signal, k *flow.Enforcement) (api.RuleWhy, error) {
 	w := api.RuleWhy{Rule: r.Name, Version: r.Version, Clauses: []api.RuleClause{}, Enforcement: shown(k)}
 	x, err := automation.Explain(r, s)
@@ -167,7 +167,7 @@ func whyRule(r *automation.Rule, s *flow.Signal, k *flow.Enforcement) (api.RuleW
 	return w, nil
 }
 
-// enforcedText says what became of an enforcement.
+// enforcedText describes the state of an enforcement.
 func enforcedText(k *flow.Enforcement) string {
 	switch k.State {
 	case flow.EnforcementRan:
@@ -184,7 +184,7 @@ func enforcedText(k *flow.Enforcement) string {
 	return text
 }
 
-// heldText says what holds a signal back, and for how long.
+// bufferedText says which window buffers a signal, and for how long.
 func (e *Engine) bufferedText(ctx context.Context, k *flow.Enforcement) (string, error) {
 	text := enforcedText(k)
 	r, err := e.ruleOf(ctx, k.Rule, k.Version)
@@ -232,10 +232,10 @@ func unheldText(clauses []api.RuleClause) string {
 	return "its condition does not hold"
 }
 
-// explainedSignals is how many signals of the past WhyRule looks at.
+// explainedSignals is how many past signals WhyRule looks at.
 const explainedSignals = 200
 
-// WhyRule says whether a rule would start something, and what became of the latest signals that it listens to.
+// WhyRule reports whether a rule would start something, and the results of the latest signals that it listens to.
 func (e *Engine) WhyRule(ctx context.Context, name string) (*automation.Rule, *api.RuleState, error) {
 	r, _, err := e.Rule(ctx, name)
 	if err != nil {
@@ -273,12 +273,12 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*automation.Rule, *a
 	return r, w, nil
 }
 
-// latestSignals is what became of the latest signals that a rule listens to.
+// latestSignals sums up the latest signals that a rule listens to.
 type latestSignals struct {
 	heard  int // signals that it listens to
 	last   *flow.Signal
 	states map[flow.EnforcementState]int // how many have an enforcement in each state
-	unheld map[string]int                // how many have none, by why
+	unheld map[string]int                // how many have none, by reason
 }
 
 func (e *Engine) latestOf(ctx context.Context, r *automation.Rule) (*latestSignals, error) {
@@ -314,7 +314,7 @@ func (e *Engine) latestOf(ctx context.Context, r *automation.Rule) (*latestSigna
 		if was == nil {
 			of.Summary = notInForce(r.Name)
 		}
-		if err != nil { // of the signal, which harms none of the others
+		if err != nil { // an error of one signal does not affect the others
 			of.Summary = "the rules cannot be asked about it: " + err.Error()
 		}
 		l.unheld[of.Summary]++

@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// failuresScanned is how many ticks are looked at for executions that have ended.
+// failuresScanned is how many ticks are searched for ended executions.
 const failuresScanned = 1000
 
 // failures counts the last executions of a schedule's ticks that failed in a row, up to most, since the schedule was resumed or its
-// document applied. What has not ended, what was cancelled and what was started by hand or by a backfill says nothing.
+// document applied. Executions that have not ended, were cancelled, or were started by hand or by a backfill are ignored.
 //
-// They are counted when a tick is due rather than when an execution ends: until then nothing would have been started, and ends cost
-// nothing more.
+// They are counted when a tick is due and not when an execution ends: until then nothing would have been started, and ends cost nothing
+// more.
 func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (failed int, err error) {
 	if k.Execution.IsZero() || most == 0 {
 		return 0, nil
@@ -41,9 +41,9 @@ func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (fai
 			}
 			x, err := e.opts.Store.Get(ctx, tick.Execution)
 			switch {
-			case errors.Is(err, store.ErrNotFound): // retention has removed it, and all before it
+			case errors.Is(err, store.ErrNotFound): // retention has removed it, and all earlier ones
 				return failed, nil
-			case err != nil && fault.OfBatch(err): // a row that cannot be read: it is neither counted nor in the way
+			case err != nil && fault.OfBatch(err): // a row that cannot be read is not counted
 			case err != nil:
 				return 0, fmt.Errorf("count failures of schedule %s: %w", k.Name, err)
 			case x.Stage == flow.Completed:
@@ -61,7 +61,7 @@ func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (fai
 	return failed, nil
 }
 
-// failing says why a schedule is to pause itself; "" when it goes on.
+// failing returns why a schedule must pause itself; "" if it need not.
 func (e *Engine) failing(ctx context.Context, d *definition.Definition, k *store.Schedule) (string, error) {
 	most := d.Schedule.PauseAfter
 	failed, err := e.failures(ctx, k, most)

@@ -13,7 +13,7 @@ import (
 type waitListShares struct {
 	read    map[shareKey]int64
 	written map[shareKey]bool
-	emptied map[string]bool // keys of which no execution waited any more: their rows are deleted before written is
+	emptied map[string]bool // keys without a waiting execution: their rows are deleted before the written ones are written
 }
 
 // shareKey is a store.Share without its tag.
@@ -35,7 +35,7 @@ func (s *waitListShares) put(k shareKey, tag int64) {
 	s.read[k], s.written[k] = tag, true
 }
 
-// empty forgets the shares of a key whose wait list is empty: the next execution that comes begins a new order of turns.
+// empty drops the shares of a key whose wait list is empty: the next execution begins a new order of turns.
 func (s *waitListShares) empty(key string) {
 	for k := range s.read {
 		if k.key == key {
@@ -49,7 +49,7 @@ func (s *waitListShares) empty(key string) {
 	s.emptied[key] = true
 }
 
-// readShares reads the clock of the wait list that an execution comes to, and how far the turns of its own have come.
+// readShares reads the clock of an execution's wait list, and the last turn of its share.
 func (t *transaction) readShares(ctx context.Context, x *flow.Execution) (clock, last int64, err error) {
 	s := txn.Part[waitListShares](t)
 	clock, haveClock := s.read[clockOf(x)]
@@ -70,7 +70,7 @@ func (t *transaction) readShares(ctx context.Context, x *flow.Execution) (clock,
 	return clock, last, nil
 }
 
-// waitListTicket draws the ticket with which a draft waits for its key: by turns where its document has fair_by, else by arrival.
+// waitListTicket draws the ticket with which a draft waits for its key: by turns if its document has fair_by, else by arrival.
 func (t *transaction) waitListTicket(ctx context.Context, d *flow.Draft, waiting int) (int64, error) {
 	arrival, err := t.ticket(ctx)
 	if err != nil || d.Fair.Weight == 0 {
@@ -88,7 +88,7 @@ func (t *transaction) waitListTicket(ctx context.Context, d *flow.Draft, waiting
 	return admission.FairTicket(tag, arrival), nil
 }
 
-// tookTurn moves the clock of a wait list on to an execution that is admitted from it.
+// tookTurn advances the clock of a wait list to an execution that is admitted from it.
 func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting int) error {
 	if x.Fair.Weight == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting i
 	return nil
 }
 
-// writeShares adds the shares that have changed to what is written.
+// writeShares adds the changed shares to the rows to write.
 func (t *transaction) writeShares(context.Context) error {
 	s := txn.MadePart[waitListShares](t)
 	if s == nil || len(s.written)+len(s.emptied) == 0 {

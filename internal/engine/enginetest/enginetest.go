@@ -1,4 +1,4 @@
-// Package enginetest gives the packages beside the engine a running one for their tests, which see only what the engine exports.
+// Package enginetest runs an engine for the tests of the packages beside it, which see only what the engine exports.
 package enginetest
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// Rig is an engine on a store of its own, with a place for blobs.
+// Rig is an engine on a store of its own, with a blob store.
 type Rig struct {
 	testing.TB
 	Ctx    context.Context
@@ -36,7 +36,7 @@ type Rig struct {
 // Open makes a rig, such as OnSQLite.
 type Open func(testing.TB, ...func(*engine.Options)) *Rig
 
-// Stores are the ways to make a rig, by the name of its store.
+// Stores are the functions that make a rig, by the name of its store.
 var Stores = map[string]Open{"sqlite": OnSQLite, "postgres": OnPostgres}
 
 // OnEachStore runs a test on SQLite and on PostgreSQL.
@@ -56,7 +56,7 @@ func OnSQLite(t testing.TB, change ...func(*engine.Options)) *Rig {
 	return run(t, engine.Options{Store: s, Exclusive: true}, change)
 }
 
-// OnPostgres is a rig on a schema of its own in PostgreSQL. It skips the test where there is no server.
+// OnPostgres is a rig on a schema of its own in PostgreSQL. It skips the test if there is no server.
 func OnPostgres(t testing.TB, change ...func(*engine.Options)) *Rig {
 	t.Helper()
 	dsn := os.Getenv("PAWL_TEST_POSTGRES")
@@ -82,8 +82,7 @@ func OnPostgres(t testing.TB, change ...func(*engine.Options)) *Rig {
 	return run(t, engine.Options{Store: s, Committers: 4}, change)
 }
 
-// run starts the engine. When the test ends, its rows must keep their promises and its histories must follow from the rules; then it
-// is stopped, with the store.
+// run starts the engine. When the test ends, it verifies the rows and replays the histories; then it stops the engine and the store.
 func run(t testing.TB, o engine.Options, change []func(*engine.Options)) *Rig {
 	t.Helper()
 	blobs, err := file.Open(t.TempDir())
@@ -116,7 +115,7 @@ func run(t testing.TB, o engine.Options, change []func(*engine.Options)) *Rig {
 	return r
 }
 
-// verify asks the engine whether its rows keep their promises, and replays the 1,000 newest histories.
+// verify verifies the rows, and replays the 1,000 newest histories.
 func (r *Rig) verify() {
 	r.Helper()
 	ctx := context.Background()
@@ -156,7 +155,7 @@ func (r *Rig) Submit(s engine.Submission) flow.ID {
 	return out[0].Execution
 }
 
-// Get is an execution that must be there.
+// Get returns an execution that must exist.
 func (r *Rig) Get(id flow.ID) *flow.Execution {
 	r.Helper()
 	x, err := r.Store.Get(r.Ctx, id)
@@ -207,13 +206,13 @@ func (r *Rig) Define(src string) {
 	}
 }
 
-// Worker is a worker's session that a test drives.
+// Worker is a worker's session that a test controls.
 type Worker struct {
 	*Rig
 	Session flow.ID
 }
 
-// Worker opens a session of 100 slots that serves some queues, or the default one.
+// Worker opens a session of 100 slots for some queues, or for the default one.
 func (r *Rig) Worker(queues ...string) *Worker {
 	r.Helper()
 	if len(queues) == 0 {
@@ -242,7 +241,7 @@ func (w *Worker) Take(n int) []handoff.Assignment {
 	return work
 }
 
-// Event is the event that follows n others which are reported with it.
+// Event is the event that follows n others in the same report.
 func Event(a *handoff.Assignment, n int64, typ flow.EventType, o *flow.Outcome) flow.Event {
 	return flow.Event{Seq: a.NextSeq + n, Attempt: a.Attempt, Type: typ, At: time.Now(), Outcome: o}
 }
@@ -267,7 +266,7 @@ func (w *Worker) Fail(a handoff.Assignment, code string) {
 	w.Report(a, Event(&a, 0, flow.EvRunning, nil), Event(&a, 1, flow.EvFailed, &flow.Outcome{Error: &flow.Error{Code: code, Message: code}}))
 }
 
-// Serve answers all that comes until the test ends.
+// Serve answers all work until the test ends.
 func (w *Worker) Serve(respond func(handoff.Assignment) (output string, fault *flow.Error)) {
 	ctx, stop := context.WithCancel(w.Ctx)
 	done := make(chan struct{})
@@ -297,7 +296,7 @@ func (w *Worker) Serve(respond func(handoff.Assignment) (output string, fault *f
 	w.Cleanup(func() { stop(); <-done })
 }
 
-// Echo answers with what an attempt is given.
+// Echo returns an attempt's input as its output.
 func Echo(a handoff.Assignment) (string, *flow.Error) {
 	if a.Payload == nil {
 		return "null", nil

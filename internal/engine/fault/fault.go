@@ -1,5 +1,5 @@
-// Package fault is the engine's refusal of a request: everything that is wrong with it, with the place, the value and
-// the fix of each problem, and the bounds that requests are checked against.
+// Package fault is the engine's refusal of a request: all its problems, each with the place, the value and the fix, and
+// the bounds that requests are checked against.
 package fault
 
 import (
@@ -22,13 +22,13 @@ const (
 	ActionLimit  = 200      // bytes of the name of an action or workflow
 	LabelsLimit  = 64
 	LabelLimit   = 256  // bytes of a label's name and of its value
-	ReasonLimit  = 4096 // bytes of why something is cancelled: it is shown in lists
+	ReasonLimit  = 4096 // bytes of the reason of a cancel: it is shown in lists
 	AuthorLimit  = 200  // bytes of the name of the author of a change
 	KeyLimit     = 512  // bytes of a concurrency or idempotency key
 	TimeoutLimit = 366 * 24 * time.Hour
 )
 
-// Invalid lists everything that is wrong with a request. Nothing of it has been stored.
+// Invalid lists everything that is wrong with a request. Nothing of the request has been stored.
 type Invalid struct{ Problems []problem.Problem }
 
 func (v *Invalid) Error() string {
@@ -44,7 +44,7 @@ func New(path, value, message, fix string) *Invalid {
 	return &Invalid{[]problem.Problem{{Path: path, Value: value, Message: message, Fix: fix}}}
 }
 
-// NoSuch says that the subject of a request does not exist, and what may have been meant. It is ErrNotFound of the store.
+// NoSuch means that the subject of a request does not exist, with a suggestion. It is ErrNotFound of the store.
 type NoSuch struct{ Say, Fix string }
 
 func (e *NoSuch) Error() string { return e.Say + ": " + e.Fix }
@@ -52,7 +52,7 @@ func (e *NoSuch) Error() string { return e.Say + ": " + e.Fix }
 // Unwrap makes it ErrNotFound.
 func (e *NoSuch) Unwrap() error { return store.ErrNotFound }
 
-// Missing reports whether an error says that what was asked for does not exist.
+// Missing reports whether an error means that the requested thing does not exist.
 func Missing(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 // List collects what is wrong with a request.
@@ -80,7 +80,7 @@ func (f *List) Span(path string, d time.Duration) {
 	}
 }
 
-// BadText says what is wrong with a text; "" when nothing is.
+// BadText returns what is wrong with a text; "" if nothing is.
 func BadText(s string, limit int) string {
 	switch {
 	case len(s) > limit:
@@ -91,7 +91,7 @@ func BadText(s string, limit int) string {
 	return ""
 }
 
-// CheckText refuses a text that BadText finds fault with; nil: it does not.
+// CheckText refuses a text in which BadText finds a fault.
 func CheckText(path, text string, limit int, fix string) error {
 	if bad := BadText(text, limit); bad != "" {
 		return New(path, Short(text), bad, fix)
@@ -99,7 +99,7 @@ func CheckText(path, text string, limit int, fix string) error {
 	return nil
 }
 
-// Short shows a text in a problem.
+// Short shortens a text for a problem.
 func Short(s string) string {
 	const most = 60
 	if len(s) > most {
@@ -122,13 +122,13 @@ func BadJSON(b json.RawMessage, limit int) string {
 	return ""
 }
 
-// Passing reports whether an error lies in the database or the caller, and not in what was read or to be written: the
-// same call may succeed later.
+// Passing reports whether an error lies in the database or the caller, and not in the data: the same call may succeed
+// later.
 func Passing(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Panicked is the error that a panic has become.
+// Panicked is the error made from a panic.
 type Panicked struct {
 	Value any
 	Stack []byte
@@ -141,8 +141,8 @@ func (p *Panicked) Short() string {
 	return fmt.Sprintf("a decision panicked, which is a defect of Pawl: %v", p.Value)
 }
 
-// Recovered, deferred, makes a panic of a decision the decision's error, a Panicked: the batch is halved until the request that causes it
-// stands alone, and the process goes on. A goroutine that works on what callers have sent defers it too: nothing above it recovers.
+// Recovered, deferred, turns a panic of a decision into its error, a Panicked: the batch is halved until the request that causes it is
+// alone, and the process continues. A goroutine that works on callers' data defers it too, because nothing above it recovers.
 func Recovered(err *error) {
 	if p := recover(); p != nil {
 		*err = &Panicked{p, debug.Stack()}

@@ -18,15 +18,15 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// How far one search by a condition looks, beside the reach of its filter.
+// Bounds of one search by a condition, beside the reach of its filter.
 const (
-	// MembersReach is of how many executions it reads inputs or outputs, and membersBytes how much of them: some 50 ms.
+	// MembersReach is how many executions' inputs or outputs it reads, and membersBytes how much of them: about 50 ms.
 	MembersReach, membersBytes = 2000, 16 << 20
-	// searchableReach is how many definitions it asks which members may be searched by.
+	// searchableReach is how many definitions it reads for their searchable members.
 	searchableReach = 2000
 )
 
-// Finder searches a store. Its catalog says which members of inputs and outputs may be searched by.
+// Finder searches a store. Its catalog knows which members of inputs and outputs are searchable.
 type Finder struct {
 	Store   store.Reader
 	Catalog *catalog.Catalog
@@ -60,8 +60,8 @@ func (k *Finder) Query(ctx context.Context, text string, now time.Time) (*query.
 	return q, nil
 }
 
-// searchable returns, by action, the members that the newest version of its definition declares searchable; whole is false where there are
-// more definitions than one search looks at.
+// searchable returns, by action, the members that the newest version of its definition declares searchable; whole is false if there are
+// more definitions than one search reads.
 func (k *Finder) searchable(ctx context.Context, q *query.Query) (declared map[string][]string, whole bool, err error) {
 	declared = map[string][]string{}
 	look := func(row *store.Definition) error {
@@ -104,8 +104,8 @@ func (k *Finder) searchable(ctx context.Context, q *query.Query) (declared map[s
 	return declared, false, nil
 }
 
-// Find finds executions that a filter selects and that meet a condition, as store.Reader.Search does: it looks at no
-// more executions than the filter reaches, and says where it gave up.
+// Find finds executions that a filter selects and that meet a condition, as store.Reader.Search does: it reads no more
+// executions than the filter allows, and returns where it stopped.
 func (k *Finder) Find(ctx context.Context, f store.Filter, q *query.Query) (store.Found, error) {
 	b := q.Bounds()
 	if b.Never || !narrow(&f, &b) {
@@ -173,7 +173,7 @@ func narrow(f *store.Filter, b *query.Bounds) bool {
 	return true
 }
 
-// search is a search by a condition under way.
+// search is a running search by a condition.
 type search struct {
 	*Finder
 	ctx   context.Context
@@ -185,7 +185,7 @@ type search struct {
 	found    store.Found
 	size     store.Page
 	last     *flow.Execution // that was decided about
-	read     int             // executions of which inputs or outputs were read
+	read     int             // executions whose inputs or outputs were read
 	bytes    int             // of these
 }
 
@@ -208,7 +208,8 @@ func (s *search) prepare() (err error) {
 	return nil
 }
 
-// take adds those of a page that meet the condition, and reports whether the search is over: enough is found, or too much was read.
+// take adds the executions of a page that meet the condition, and reports whether the search is over: enough were found, or too much was
+// read.
 func (s *search) take(page []*flow.Execution) (over bool, err error) {
 	verdicts := make([]query.Verdict, len(page))
 	var unknown []int
@@ -229,7 +230,7 @@ func (s *search) take(page []*flow.Execution) (over bool, err error) {
 				return true, err
 			}
 			if unknown = unknown[n:]; n == 0 {
-				s.found.Searched, s.found.At = s.last.ID, s.last.CreatedAt // there is one: of the first, inputs are read
+				s.found.Searched, s.found.At = s.last.ID, s.last.CreatedAt // last is set: the first execution's input is always read
 				return true, nil
 			}
 		}
@@ -244,11 +245,11 @@ func (s *search) take(page []*flow.Execution) (over bool, err error) {
 	return false, nil
 }
 
-// membersAtOnce is of how many executions inputs and outputs are read together.
+// membersAtOnce is how many executions' inputs and outputs are read together.
 const membersAtOnce = 100
 
-// decide reads the inputs and outputs of the first of these, as many as there is room for, and decides about them. It
-// returns how many: 0 where enough has been read.
+// decide reads the inputs and outputs of the first unknown executions, up to the bounds, and decides about them. It
+// returns how many: 0 if the bounds are reached.
 func (s *search) decide(page []*flow.Execution, unknown []int, verdicts []query.Verdict, record func(*flow.Execution) query.Record) (n int, err error) {
 	if s.read >= MembersReach || s.bytes >= membersBytes {
 		return 0, nil
