@@ -10,8 +10,8 @@ const (
 	HitDisk   = "disk"
 )
 
-// NoteLimits fills in LimitsHit once the verdict is known. pids says that the kernel has refused the run a process or
-// thread for its limit; disk, that the run was ended for what it holds on disk.
+// NoteLimits fills in LimitsHit once the verdict is known. pids means that the kernel has refused the run a process
+// or thread because of its limit; disk, that the run was ended because of its files.
 func (r *Result) NoteLimits(pids, disk bool) {
 	r.LimitsHit = nil
 	note := func(name string, met bool) {

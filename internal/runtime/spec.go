@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// DefaultLimits are the limits of a run that names none.
+// DefaultLimits are the limits of a run that sets none.
 func DefaultLimits() Limits {
 	return Limits{
 		Wall:   time.Minute,
@@ -34,7 +34,7 @@ func (l Limits) Or(defaults Limits) Limits {
 	return l
 }
 
-// Check finds what no backend that runs the host's own programs could do with s. The error wraps ErrSpec.
+// Check rejects a Spec that no backend for the host's own programs could run. The error wraps ErrSpec.
 func (s *Spec) Check() error {
 	if s.Container != nil {
 		return fmt.Errorf("%w: image %.200q; this runtime runs the host's own programs, ask for one that runs containers",
@@ -46,8 +46,8 @@ func (s *Spec) Check() error {
 	return s.check()
 }
 
-// CheckContainer finds what no backend that runs images could do with s. A spec that names no container gets the backend's own image,
-// without the entrypoint of that, if the backend has one. The error wraps ErrSpec.
+// CheckContainer rejects a Spec that no backend for images could run. A Spec without a container gets the backend's own image without
+// its entrypoint, if the backend has one. The error wraps ErrSpec.
 func (s *Spec) CheckContainer(image string) error {
 	if s.Container == nil && image != "" {
 		s.Container = &Container{Image: image, Entrypoint: []string{}}

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package collect copies the files that a program left behind to the host without ever following what the program may
-// have planted there: it descends through directory descriptors, opens nothing but regular files, and is bounded in
-// size, count and depth. Backends share it.
+// Package collect copies the files that a program left to the host without following anything that the program may
+// have planted: it descends through directory descriptors, opens only regular files, and bounds size, count and
+// depth. Backends share it.
 package collect
 
 import (
@@ -28,11 +28,12 @@ const (
 	MaxFiles   = 1000
 	MaxDepth   = 32
 	maxEntries = 100_000 // directory entries looked at
-	maxRefused = 100     // refusals listed; the last line says how many there were in all
+	maxRefused = 100     // refusals listed; the last line has the total
 )
 
-// From copies what patterns name beneath the directory work into the host directory into. The sizes of all copies
-// together are at most maxBytes. It reports what it refused instead of failing; the error is the host's own.
+// From copies the files beneath the directory work that match patterns into the host directory into. The sizes of
+// all copies together are at most maxBytes. It returns what it refused instead of failing; the error is one of
+// the host.
 func From(work *os.File, patterns []string, into string, maxBytes int64) ([]runtime.Collected, []string, error) {
 	c := &collection{into: into, left: maxBytes}
 	for _, p := range patterns {
@@ -51,12 +52,12 @@ func From(work *os.File, patterns []string, into string, maxBytes int64) ([]runt
 	return c.taken, c.refused, nil
 }
 
-// errEnough ends a walk that has reached a bound.
+// errEnough ends a walk that has reached a limit.
 var errEnough = errors.New("bound reached")
 
 type collection struct {
 	patterns []string
-	seen     map[string]bool // entries of the working directory that the walk leaves out, since named has been there
+	seen     map[string]bool // entries of the working directory that named has handled and the walk skips
 	into     string
 	left     int64
 	entries  int
@@ -65,8 +66,8 @@ type collection struct {
 	unlisted int // refusals beyond maxRefused
 }
 
-// refuse lists a refusal. Those that would not be listed are counted only: a program can leave 100,000 links of long
-// names, whose refusals take 80 MB.
+// refuse adds a refusal to the list. Beyond maxRefused it only counts them: a program can leave 100,000 links with
+// long names, whose refusals take 80 MB.
 func (c *collection) refuse(name, why string) {
 	if len(c.refused) == maxRefused {
 		c.unlisted++
@@ -75,7 +76,7 @@ func (c *collection) refuse(name, why string) {
 	c.refused = append(c.refused, shown(name)+": "+why)
 }
 
-// shown is a name for people: it was chosen by the program, which may have meant to fool its reader.
+// shown is a name made safe to display: the program chose it, and may have meant to mislead its reader.
 func shown(name string) string {
 	const enough = 200
 	cut := ""
@@ -88,7 +89,7 @@ func shown(name string) string {
 	return name + cut
 }
 
-// wanted says whether a pattern names the path itself.
+// wanted reports whether a pattern matches the path itself.
 func (c *collection) wanted(name string) bool {
 	return slices.ContainsFunc(c.patterns, func(p string) bool {
 		ok, _ := path.Match(p, name)
@@ -96,7 +97,7 @@ func (c *collection) wanted(name string) bool {
 	})
 }
 
-// leads says whether something beneath the directory may be named by a pattern.
+// leads reports whether a pattern may match something beneath the directory.
 func (c *collection) leads(dir string) bool {
 	depth := strings.Count(dir, "/") + 1
 	return slices.ContainsFunc(c.patterns, func(p string) bool {
@@ -109,8 +110,8 @@ func (c *collection) leads(dir string) bool {
 	})
 }
 
-// named takes the files of the working directory that are named without a pattern, in the order of the names, before the walk: the 1,500
-// files that "*" finds must not use up the bounds.
+// named collects the files of the working directory whose names are given literally, in the order of the patterns, before the walk: the
+// 1,500 files that "*" finds must not use up the limits first.
 func (c *collection) named(work *os.File) error {
 	c.seen = map[string]bool{}
 	for _, p := range c.patterns {
@@ -126,7 +127,7 @@ func (c *collection) named(work *os.File) error {
 	return nil
 }
 
-// walk goes through one directory; all means that everything in it is wanted.
+// walk visits one directory; all means that everything in it is collected.
 func (c *collection) walk(dir *os.File, prefix string, all bool, depth int) error {
 	for {
 		names, err := dir.Readdirnames(256)
@@ -185,8 +186,8 @@ func (c *collection) entry(dir *os.File, name, prefix string, all bool, depth in
 	return c.take(dir, name, full)
 }
 
-// nameless are the errors that a name alone can bring about, on one file system or another; they are the program's fault,
-// not the host's.
+// nameless are errors that a file name alone can cause, on one file system or another; they are the program's fault, not
+// the host's.
 var nameless = []error{unix.ENAMETOOLONG, unix.EEXIST, unix.EILSEQ, unix.EINVAL, unix.ENOTDIR, unix.EISDIR}
 
 // take copies one regular file.
@@ -195,7 +196,7 @@ func (c *collection) take(dir *os.File, name, full string) error {
 		c.refuse(full, fmt.Sprintf("more than %d files", MaxFiles))
 		return errEnough
 	}
-	// O_NONBLOCK because the entry may have become a FIFO since it was inspected; the descriptor is what counts.
+	// O_NONBLOCK, because the entry may have become a FIFO since it was inspected; the checks use the open descriptor.
 	file, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		c.refuse(full, "cannot be opened: "+err.Error())

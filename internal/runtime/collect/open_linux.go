@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBeneath opens an entry of dir; the kernel itself refuses links, mounts and every way out of dir.
+// openBeneath opens an entry of dir; the kernel refuses links, mounts and any path that leaves dir.
 func openBeneath(dir *os.File, name string, flags uint64) (*os.File, error) {
 	fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
 		Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW,

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm hears of memory kills in a cgroup of version 1, whose counter goes with the cgroup as soon as its last process
-// ends. The kernel signals the end of the cgroup to the same descriptor; a second one, which nothing but that end
-// reaches, tells the two apart.
+// alarm is notified of memory kills in a cgroup of version 1, whose counter disappears with the cgroup as soon as its
+// last process ends. The kernel signals the end of the cgroup to the same descriptor; a second descriptor that gets
+// only the signal of the end tells the two apart.
 type alarm struct {
 	dir       string
 	kill, end int // event descriptors; -1: none
 	heard     uint64
 }
 
-// setAlarm returns nil where the kernel or this user's rights do not allow it: then the counter is read now and then.
+// setAlarm returns nil where the kernel or this user's permissions do not allow it; the counter is then only polled.
 func setAlarm(dir string) *alarm {
 	a := &alarm{dir: dir, kill: -1, end: -1}
 	var err error
@@ -33,7 +33,7 @@ func setAlarm(dir string) *alarm {
 	return a
 }
 
-// listen asks for the events of a cgroup's file.
+// listen subscribes to the events of a cgroup's file.
 func listen(dir, file, argument string) (int, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
@@ -54,7 +54,7 @@ func listen(dir, file, argument string) (int, error) {
 
 const endWithin = 100 * time.Millisecond
 
-// rang reports whether there has been a memory kill. It is asked once, when the program has ended.
+// rang reports whether there has been a memory kill. It is called once, when the program has ended.
 func (a *alarm) rang() bool {
 	a.heard += drained(a.kill)
 	if a.heard == 0 {
@@ -63,16 +63,16 @@ func (a *alarm) rang() bool {
 	if _, err := os.Stat(a.dir); err == nil || a.heard > 1 {
 		return true
 	}
-	// The cgroup is gone: one signal is of that.
+	// The cgroup is gone: one of the signals is of its end.
 	for begin := time.Now(); drained(a.end) == 0 && time.Since(begin) < endWithin; {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(5 * time.Millisecond) // both are signalled at once, by different threads of the kernel
+	time.Sleep(5 * time.Millisecond) // both descriptors are signalled at once, by different threads of the kernel
 	a.heard += drained(a.kill)
 	return a.heard > 1
 }
 
-// drained is how many signals have come since it was last asked.
+// drained is the number of signals since the last call.
 func drained(events int) uint64 {
 	var buffer [8]byte
 	n, err := unix.Read(events, buffer[:])

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signalName is "SIGKILL" for 9; empty for what is no signal.
+// signalName is "SIGKILL" for 9; empty for a number that is not a signal.
 func signalName(n int64) string { return unix.SignalName(unix.Signal(n)) }
 
-// cgroup is the part of this host's cgroup tree that a container lives in.
+// cgroup is a container's part of this host's cgroup tree.
 type cgroup struct {
 	memory, cpu string // directories
 	unified     bool
 	alarm       *alarm // nil with version 2
 }
 
-// findCgroup looks for the cgroup of a container where engines put them: with the cgroupfs driver in "docker", with the
-// systemd driver in a scope of "system.slice". It returns nil where the engine runs elsewhere.
+// findCgroup looks for the cgroup of a container in the engines' usual places: beneath "docker" with the cgroupfs
+// driver, in a scope of "system.slice" with the systemd driver. It returns nil where the engine runs elsewhere.
 func findCgroup(id string) *cgroup {
 	const root = "/sys/fs/cgroup"
 	for _, name := range []string{"docker/" + id, "system.slice/docker-" + id + ".scope"} {
@@ -46,18 +46,18 @@ func has(dir, file string) bool {
 	return err == nil
 }
 
-// fullWithin is how far below its limit the most memory of a v1 cgroup may have stayed that was full: the kernel refuses several pages at
-// a time.
+// fullWithin is how far below its limit the peak of a full v1 cgroup may be: the kernel refuses several pages at a time.
 const fullWithin = 1 << 20
 
-// read takes a reading; what cannot be read is zero. Kills are read before what tells whether the limit was reached, which comes first.
+// read takes a reading; a value that cannot be read is zero. It reads the kills before the counter that shows whether the limit
+// was reached: the limit is reached before a kill.
 func (c *cgroup) read(limit int64) (r reading) {
 	if c.unified {
 		events := filepath.Join(c.memory, "memory.events")
 		r.cpu = time.Duration(field(filepath.Join(c.cpu, "cpu.stat"), "usage_usec")) * time.Microsecond
 		r.oomKills = field(events, "oom_kill")
 		r.peak = number(filepath.Join(c.memory, "memory.peak"))
-		r.hostFull = r.oomKills > 0 && field(events, "oom") == 0 && has(c.memory, "memory.events") // a cgroup that is gone says nothing
+		r.hostFull = r.oomKills > 0 && field(events, "oom") == 0 && has(c.memory, "memory.events") // a cgroup that is gone proves nothing
 		return r
 	}
 	r.cpu = time.Duration(number(filepath.Join(c.cpu, "cpuacct.usage")))
@@ -67,7 +67,7 @@ func (c *cgroup) read(limit int64) (r reading) {
 	return r
 }
 
-// last says whether there was a memory kill, however short the time for reading counters was, and lets go of the cgroup.
+// last reports whether there was a memory kill, even if the container ended between two readings, and closes the alarm.
 func (c *cgroup) last() (killed bool) {
 	if c.alarm == nil {
 		return false

@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/collect"
 )
 
-// volume is where the volume of the working directory lies on this host; empty when it cannot be reached from here. The volume's name
-// is random, so a directory of that name is the one.
+// volume is the path on this host of the volume with the working directory; empty when it cannot be reached from here. The volume's
+// name is random, so a directory with that name is the right one.
 func (n *run) volume() string {
 	n.where.Do(func() { n.lies = n.findVolume() })
 	return n.lies
@@ -45,7 +45,7 @@ func (n *run) findVolume() string {
 	return ""
 }
 
-// sizeOf is how much a directory holds, looked at until that is more than most. What it cannot see it does not count.
+// sizeOf adds up the content of a directory until it exceeds most. It does not count what it cannot read.
 func sizeOf(ctx context.Context, dir string, most int64) int64 {
 	const perEntry = 512
 	var all int64
@@ -67,8 +67,8 @@ func sizeOf(ctx context.Context, dir string, most int64) int64 {
 	return all
 }
 
-// collect copies out what the Spec names: from the volume itself where that can be reached, else from the engine's
-// archive of it.
+// collect copies the files that the Spec names: from the volume itself where it can be reached, else from the
+// engine's archive of it.
 func (n *run) collect() error {
 	if len(n.spec.Collect) == 0 {
 		return nil
@@ -101,8 +101,9 @@ func (n *run) collect() error {
 	return err
 }
 
-// fetch unpacks the engine's archive of the working directory into a directory of this host, beneath which every name
-// stays. Links and devices are made as empty marks of their kind, so that collecting refuses them by the same rules.
+// fetch unpacks the engine's archive of the working directory into a directory of this host; no name in the archive
+// can lead out of it. Links and devices become empty placeholders of their kind, so that the collection refuses them
+// by the same rules.
 func (n *run) fetch(into string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -19,11 +19,11 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// Labels of containers. Those of a Spec are under its own names beside them.
+// Labels of containers. The labels of a Spec are added under their own names.
 const (
-	labelOwner   = "run.pawl.owner"   // of this package: who removes it
-	labelExpires = "run.pawl.expires" // seconds since 1970: by then it is over, whichever worker owns it
-	labelWorker  = "run.pawl.worker"  // of a lasting run: whose next life may take it up
+	labelOwner   = "run.pawl.owner"   // the process that created it and removes it
+	labelExpires = "run.pawl.expires" // seconds since 1970; any worker may remove the container after that
+	labelWorker  = "run.pawl.worker"  // of a lasting run: the worker that may take it up after a restart
 	labelPrefix  = "run.pawl."
 )
 
@@ -84,12 +84,12 @@ func (n *run) create(ctx context.Context) error {
 		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "stack", Soft: l.Stack, Hard: l.Stack})
 	}
 	if network == "none" {
-		host.DNS = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})} // or the host's resolvers are listed inside
+		host.DNS = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})} // without it the host's resolvers are listed inside
 	}
 	if !strings.HasPrefix(r.engine.DaemonHost(), "unix:") { // the volume cannot be watched
 		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "fsize", Soft: l.Disk + fileSlack, Hard: l.Disk + fileSlack})
 	}
-	// A request that is given up leaves a container whose id is not known. Without the image to wait for, it takes some 0.1 s.
+	// A cancelled request can leave a container with an unknown id. Once the image is present, creation takes about 0.1 s.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
 	made, err := r.engine.ContainerCreate(creating, client.ContainerCreateOptions{Config: config, HostConfig: host, Name: n.name()})
@@ -107,7 +107,7 @@ func offered(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// name is for people: the run's, made unique and spelt as the engine wants it.
+// name is a readable name: the run's, made unique, in the characters that the engine allows.
 func (n *run) name() string {
 	spelt := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-' {
@@ -118,10 +118,10 @@ func (n *run) name() string {
 	return "pawl-" + spelt + "-" + strings.ToLower(rand.Text()[:10])
 }
 
-// createTimeout is how long the engine may take to create a container from an image that it has.
+// createTimeout bounds the creation of a container from an image that the engine has.
 const createTimeout = time.Minute
 
-// expireAfter is how long after its wall limit a container may still be there, to be collected from and removed.
+// expireAfter is how long a container may exist beyond its wall limit, for its files to be collected and for its removal.
 const expireAfter = 10 * time.Minute
 
 func (n *run) labels() map[string]string {
@@ -139,11 +139,11 @@ func (n *run) labels() map[string]string {
 	return all
 }
 
-// volumeDir is where the volume is mounted that holds the working directory: the engine fills a volume but lets nobody
-// change the owner of its top.
+// volumeDir is the mount point of the volume that holds the working directory: the engine fills a volume, but the
+// owner of its top directory cannot be changed.
 var volumeDir = path.Dir(runtime.ContainerFiles)
 
-// masked hide what /proc and /sys tell about the host, beyond what the engine hides by itself.
+// masked are files of /proc and /sys that reveal the host, beyond those that the engine hides by itself.
 var masked = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/key-users",
 	"/proc/keys", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/modules", "/proc/pressure",
 	"/proc/sched_debug", "/proc/scsi", "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
@@ -152,11 +152,11 @@ var masked = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/k
 // reserved are paths of a container that a mount must not cover.
 var reserved = []string{"/proc", "/dev", "/sys", "/tmp", volumeDir}
 
-// fileSlack is by how much one file may exceed the disk limit before its writer is told by a signal: a full /tmp is an
-// error that programs know how to handle.
+// fileSlack is by how much one file may exceed the disk limit before its writer gets a signal: a full /tmp returns an
+// error, which programs can handle.
 const fileSlack = 1 << 20
 
-// mounts are the volume of the working directory, which lives as long as the container, and what the Spec binds from
+// mounts are the volume of the working directory, which lives as long as the container, and the Spec's mounts from
 // the engine's host.
 func (n *run) mounts() ([]mount.Mount, error) {
 	all := []mount.Mount{{Type: mount.TypeVolume, Target: volumeDir}}

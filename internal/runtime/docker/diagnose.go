@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// Diagnose asks the engine. It starts nothing: that takes an image.
+// Diagnose queries the engine. It starts no container, which would need an image.
 func (r *Runtime) Diagnose(ctx context.Context) []runtime.Finding {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

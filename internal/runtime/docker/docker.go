@@ -1,5 +1,5 @@
 // Package docker runs programs in containers of a Docker engine, through its API: the engine may be on this host or
-// elsewhere. A container has no network, no capabilities, a read-only root and a working directory of its own; it is
+// on another. A container has no network, no capabilities, a read-only root and its own working directory; it is
 // created for one run and removed with it.
 package docker
 
@@ -20,26 +20,26 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
-// Name is what users call this backend.
+// Name is the backend's name for users.
 const Name = "docker"
 
 // Options configure New. The zero value is ready to use.
 type Options struct {
 	// Host is the engine's address, "unix:///var/run/docker.sock"; empty: DOCKER_HOST, or the engine's usual socket.
 	Host string
-	// Image is what a Spec without a Container runs in; empty: such a Spec is refused.
+	// Image is the image of a Spec without a Container; empty: such a Spec is refused.
 	Image string
-	// OCIRuntime is what the engine runs containers with, by the name that its operator gave it ("runsc"); empty: the
-	// engine's default.
+	// OCIRuntime is the engine's name for the OCI runtime that runs the containers ("runsc"); empty: the engine's
+	// default.
 	OCIRuntime string
-	// Networks are what a Container may ask for by name; without any, no run has a network.
+	// Networks are the names that a Container may ask for; without any, no run has a network.
 	Networks []string
-	// Pull is the policy of a Container that names none; empty: runtime.PullMissing.
+	// Pull is the policy of a Container without one; empty: runtime.PullMissing.
 	Pull runtime.Pull
-	// Worker names what this process is one life of, by a name that its next life has as well, and no other process on any
-	// host that uses the engine: lasting runs are left to that. Empty: no run lasts.
+	// Worker is a name that this worker keeps across restarts and shares with no other process that uses the engine, on
+	// any host: after a restart the worker takes up its lasting runs by it. Empty: no run lasts.
 	Worker string
-	// Returns says whether a worker of another name, which is dead, may come back for its runs; nil: none does.
+	// Returns reports whether a dead worker of another name may come back for its runs; nil: none does.
 	Returns func(worker string) bool
 }
 
@@ -47,10 +47,10 @@ type Options struct {
 type Runtime struct {
 	options Options
 	engine  *client.Client
-	owner   string // of this process's containers; see owner.go
+	owner   string // label of this process's containers; see owner.go
 
 	mu    sync.Mutex
-	facts *facts // of the engine, once it has answered
+	facts *facts // set once the engine has answered
 	heirs heirs
 	runs  runs.Set[*run]
 	life  context.Context // ends with Close
@@ -58,17 +58,17 @@ type Runtime struct {
 	tidy  sync.WaitGroup
 }
 
-// facts are what an engine says of itself.
+// facts are what an engine reports about itself.
 type facts struct {
 	version     string
 	cgroups     string // "cgroup-v1", "cgroup-v2"
 	defaultOCI  string
 	ociRuntimes []string
 	seccomp     bool
-	keepsLogs   bool // with the log driver that lasting runs need
+	keepsLogs   bool // it has the log driver that lasting runs need
 }
 
-// New returns a runtime on an engine, which need not answer yet.
+// New returns a runtime for an engine, which need not be reachable yet.
 func New(o Options) (runtime.Runtime, error) {
 	how := []client.Opt{client.FromEnv, client.WithUserAgent("pawl")}
 	if o.Host != "" {
@@ -93,7 +93,7 @@ func (r *Runtime) Name() string { return Name }
 // Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
-// Imaged says that programs come from images.
+// Imaged marks a backend whose programs come from images.
 func (r *Runtime) Imaged() {}
 
 // Close kills every run and waits for it.
@@ -107,7 +107,7 @@ func (r *Runtime) Close() error {
 	return r.engine.Close()
 }
 
-// Start creates a container and begins it.
+// Start creates a container and starts it.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	if err := spec.CheckContainer(r.options.Image); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (r *Runtime) begin(ctx context.Context, spec runtime.Spec, begin func(*run,
 	return n, nil
 }
 
-// known returns the engine's facts. The first caller that gets an answer also sweeps up after the dead.
+// known returns the engine's facts. The first caller that gets an answer also removes what dead workers left.
 func (r *Runtime) known(ctx context.Context) (*facts, error) {
 	r.mu.Lock()
 	f := r.facts
@@ -165,8 +165,7 @@ func (r *Runtime) known(ctx context.Context) (*facts, error) {
 	return f, nil
 }
 
-// refused puts the engine's words into the port's terms: a Spec at fault where the engine calls the request bad, else a
-// host that cannot.
+// refused maps the engine's error to the port's: ErrSpec where the engine calls the request bad, else ErrUnavailable.
 func (r *Runtime) refused(doing string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -181,11 +180,11 @@ func (r *Runtime) refused(doing string, err error) error {
 	return fmt.Errorf("%w: docker: %s: %w; see pawl doctor", runtime.ErrUnavailable, doing, err)
 }
 
-// sweepEvery is how often orphans are looked for.
+// sweepEvery is the interval between searches for orphans.
 const sweepEvery = 30 * time.Second
 
-// sweepAgain looks for orphans until ctx ends. It says nothing: what matters of an engine that does not answer, the next
-// run says.
+// sweepAgain searches for orphans until ctx ends. It reports no error: the next run reports an engine that does not
+// answer.
 func (r *Runtime) sweepAgain(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// putFiles makes the working directory the program's own and fills it.
+// putFiles gives the working directory to the program's user and fills it.
 func (n *run) putFiles(ctx context.Context, user string) error {
 	read, write := io.Pipe()
 	written := make(chan error, 1)
@@ -40,14 +40,14 @@ func (n *run) putFiles(ctx context.Context, user string) error {
 	return nil
 }
 
-// writeFiles writes the archive of the inputs, beginning with the directory itself.
+// writeFiles writes the archive of the inputs, starting with the directory itself.
 func (n *run) writeFiles(w io.Writer, user string) error {
 	archive := tar.NewWriter(w)
 	uid, gid, numeric := ids(user)
 	made := map[string]bool{}
 	header := func(name string, kind byte, mode fs.FileMode, size int64) error {
 		if !numeric {
-			mode |= mode & 0o700 >> 3 & 0o077 // an image's own name for the user says nothing about its id
+			mode |= mode & 0o700 >> 3 & 0o077 // a user name of the image does not tell its id
 			mode |= mode & 0o700 >> 6
 			if kind == tar.TypeDir {
 				mode |= 0o777
@@ -104,7 +104,7 @@ func parents(name string) func(func(string) bool) {
 	}
 }
 
-// ids reads "uid" or "uid:gid".
+// ids parses "uid" or "uid:gid".
 func ids(user string) (uid, gid int, ok bool) {
 	first, second, both := strings.Cut(user, ":")
 	uid, err := strconv.Atoi(first)

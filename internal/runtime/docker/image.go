@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// image is what matters of an image to a run.
+// image is the part of an image's configuration that a run needs.
 type image struct {
 	id      string
 	user    string
@@ -20,7 +20,7 @@ type image struct {
 	argv    []string // entrypoint and command
 }
 
-// image finds the image of a run, and fetches it as the pull policy says.
+// image finds the image of a run, and pulls it according to the pull policy.
 func (r *Runtime) image(ctx context.Context, c *runtime.Container) (image, error) {
 	pull := cmp.Or(c.Pull, r.options.Pull)
 	if pull == runtime.PullAlways {
@@ -53,7 +53,7 @@ func (r *Runtime) image(ctx context.Context, c *runtime.Container) (image, error
 func (r *Runtime) pull(ctx context.Context, name string) error {
 	answer, err := r.engine.ImagePull(ctx, name, client.ImagePullOptions{})
 	if err == nil {
-		err = answer.Wait(ctx) // the engine says what went wrong in the stream of its progress
+		err = answer.Wait(ctx) // the engine reports a failure within the progress stream
 		_ = answer.Close()
 	}
 	if err != nil {
@@ -62,8 +62,8 @@ func (r *Runtime) pull(ctx context.Context, name string) error {
 	return nil
 }
 
-// userOf is who the program runs as. Without capabilities root is a user like any other, but it is the host's root, so
-// it is only who asks for it by name.
+// userOf is the user that the program runs as. Without capabilities root is a user like any other, but it is also the
+// host's root, so a program runs as root only if its Container names it.
 func userOf(c *runtime.Container, i image) string {
 	if c.User != "" {
 		return c.User

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// self names this process so that another one on the same host can tell whether it still lives: the boot, the pid
-// namespace, the process id and when the process began.
+// self identifies this process so that another on the same host can tell whether it is alive: the boot, the pid
+// namespace, the process id and the start time.
 func self() string {
 	return fmt.Sprintf("%s/%d/%s", where(), os.Getpid(), began("self"))
 }
 
-// dead reports whether a process that named itself is certainly no more. Of other hosts and of other pid namespaces
-// nothing is certain.
+// dead reports whether the process that self identified is certainly gone. It is never certain about processes of
+// other hosts and other pid namespaces.
 func dead(owner string) bool {
 	host, rest, _ := strings.Cut(owner, "/")
 	namespace, rest, _ := strings.Cut(rest, "/")
@@ -25,14 +25,14 @@ func dead(owner string) bool {
 	return began(pid) != start
 }
 
-// where is this boot of this host and the pid namespace; empty parts mean that /proc does not say.
+// where identifies this boot of this host and the pid namespace; parts that /proc does not show are empty.
 func where() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
 	return strings.TrimSpace(string(boot)) + "/" + strings.Trim(strings.TrimPrefix(namespace, "pid:"), "[]")
 }
 
-// began is when a process began, in ticks since the boot; empty: there is none.
+// began is the start time of a process, in ticks since the boot; empty: there is no such process.
 func began(pid string) string {
 	text, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// self names this process, for people.
+// self identifies this process for people.
 func self() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
-// dead is never certain here: what a dead worker has left goes when it expires.
+// dead is never certain here: what a dead worker left is removed when it expires.
 func dead(string) bool { return false }

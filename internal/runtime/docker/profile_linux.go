@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withheld are calls that the default profile allows and that programs of one run have no use for: they look into other
-// processes, or have a history of holes.
+// withheld are system calls that the default profile allows and that the programs of a run do not need: they inspect
+// other processes, or have a history of vulnerabilities.
 var withheld = []string{"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "modify_ldt", "fanotify_mark",
 	"io_uring_setup", "io_uring_enter", "io_uring_register", "name_to_handle_at"}
 
-// sockets are what a program may open: local ones, TCP and UDP, and what tells it about its own network.
+// sockets are the sockets that a program may open: local ones, TCP and UDP, and netlink for its own network.
 func sockets() []*seccomp.Syscall {
 	is := func(index uint, value int) specs.LinuxSeccompArg {
 		return specs.LinuxSeccompArg{Index: index, Value: uint64(value), Op: specs.OpEqualTo}
@@ -34,8 +34,8 @@ func sockets() []*seccomp.Syscall {
 	return all
 }
 
-// profile is the seccomp profile as the engine wants it: today's default, whichever default the engine was built with,
-// less what is withheld, and without the calls of other architectures.
+// profile is the seccomp profile in the engine's format: the default of this Docker release, whichever default the
+// engine was built with, without the withheld calls and the calls of other architectures.
 var profile = sync.OnceValues(func() (string, error) {
 	p := seccomp.DefaultProfile()
 	for i := range p.ArchMap {

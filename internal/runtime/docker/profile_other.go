@@ -2,5 +2,5 @@
 
 package docker
 
-// profile is empty: the engine applies its own.
+// profile is empty: the engine applies its default.
 func profile() (string, error) { return "", nil }

@@ -18,15 +18,15 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// A lasting run's output is kept by the engine, with the driver that keeps every byte as it was.
+// The engine keeps a lasting run's output, with the log driver that preserves every byte.
 const (
 	logDriver = "local"
-	// logFactor is by how much the engine's log may exceed the output limit: its entry for a line of one byte takes less
-	// than that. So the beginning of the output is dropped only when the limit was exceeded.
+	// logFactor is by how much the engine's log may exceed the output limit: the log's entry for a line of one byte is
+	// smaller than that. So the beginning of the output is dropped only if the limit was exceeded.
 	logFactor = 40
 )
 
-// lasting reports whether the run may go on without this process.
+// lasting reports whether the run may continue without this process.
 func (n *run) lasting() bool {
 	return n.spec.Lasting && n.spec.Stdin == nil && n.runtime.options.Worker != "" && n.facts.keepsLogs
 }
@@ -40,19 +40,19 @@ func (n *run) logs() container.LogConfig {
 	}}
 }
 
-// heirs are what is to become of the runs of this worker's earlier processes. They are guarded by the runtime.
+// heirs is the state of the runs that earlier processes of this worker left. It is guarded by the runtime.
 type heirs struct {
 	settled bool
 	kept    []runtime.Labels
-	until   time.Time // by then they have been taken up, or never will be
+	until   time.Time // runs that have not been taken up by then never will be
 	taken   []string  // containers that have been
 }
 
-// takeUpWithin is how long a run that is kept is waited for.
+// takeUpWithin is how long the worker waits for a kept run to be taken up.
 const takeUpWithin = 2 * time.Minute
 
 // Outlived implements runtime.Keeper. A program that ended with an exit code of 128 or more may have been ended by the
-// engine or by its host going down, which is not the program's own end.
+// engine or by the shutdown of its host, so its end does not count as the program's own.
 func (r *Runtime) Outlived(ctx context.Context) ([]runtime.Labels, error) {
 	if r.options.Worker == "" {
 		return nil, nil
@@ -90,7 +90,7 @@ func (r *Runtime) Outlived(ctx context.Context) ([]runtime.Labels, error) {
 	return all, nil
 }
 
-// left lists what earlier processes of this worker have left.
+// left lists the containers that earlier processes of this worker left.
 func (r *Runtime) left(ctx context.Context) ([]container.Summary, error) {
 	found, err := r.engine.ContainerList(ctx, client.ContainerListOptions{
 		All: true, Filters: make(client.Filters).Add("label", labelWorker+"="+r.options.Worker),
@@ -113,7 +113,7 @@ func (r *Runtime) Settle(kept []runtime.Labels) {
 	r.heirs = heirs{settled: true, kept: kept, until: time.Now().Add(takeUpWithin)}
 	known := r.facts != nil && !r.runs.Closed()
 	r.mu.Unlock()
-	if known { // or the first to ask the engine sweeps
+	if known { // else the first call of the engine sweeps
 		r.tidy.Go(func() {
 			ctx, cancel := context.WithTimeout(r.life, callWithin)
 			defer cancel()
@@ -128,7 +128,7 @@ func (r *Runtime) settled() bool {
 	return r.heirs.settled
 }
 
-// claimed reports whether a container has been taken up by this process, or is going to be.
+// claimed reports whether this process has taken a container up, or will.
 func (r *Runtime) claimed(id string, labels map[string]string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +162,7 @@ func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, e
 	return r.begin(ctx, spec, (*run).resume)
 }
 
-// resume attaches to the container that is there.
+// resume attaches to the existing container.
 func (n *run) resume(ctx context.Context) (err error) {
 	r := n.runtime
 	defer func() {
@@ -205,13 +205,13 @@ func (n *run) resume(ctx context.Context) (err error) {
 	waiting, stopWaiting := context.WithCancel(context.Background())
 	n.exit = r.engine.ContainerWait(waiting, n.id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 	reading, hangUp := context.WithCancel(context.Background())
-	n.hangUp, n.linger = hangUp, giveUp // of what the engine keeps nothing is lost by reading it later
+	n.hangUp, n.linger = hangUp, giveUp // reading later loses nothing that the engine keeps
 	n.pump(func(out, errs io.Writer) error { return n.replay(reading, out, errs) })
 	go n.supervise(func() { unwatch(); stopWaiting() })
 	return nil
 }
 
-// find looks for the container with the labels of the Spec, and takes it.
+// find looks for the container with the labels of the Spec, and claims it.
 func (n *run) find(ctx context.Context) error {
 	r := n.runtime
 	left, err := r.left(ctx)
@@ -230,18 +230,18 @@ func (n *run) find(ctx context.Context) error {
 	return fmt.Errorf("%w: docker: the container that the process before left for %s is gone", runtime.ErrUnavailable, n.spec.Name)
 }
 
-// release leaves a container that could be neither taken up nor removed to a sweep.
+// release leaves a container to a sweep after it could be neither taken up nor removed.
 func (r *Runtime) release(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.heirs.taken = slices.DeleteFunc(r.heirs.taken, func(t string) bool { return t == id })
 }
 
-// replay writes what the engine has kept of the output, and what follows, until the container has ended.
+// replay writes the output that the engine has kept, and the output that follows, until the container has ended.
 func (n *run) replay(ctx context.Context, out, errs io.Writer) error {
 	passed := [2]*remainder{{to: out}, {to: errs}}
 	for {
-		all := false // whether nothing can follow what is asked for now
+		all := false // whether the log is complete
 		select {
 		case <-n.answered:
 			all = true
@@ -258,7 +258,7 @@ func (n *run) replay(ctx context.Context, out, errs io.Writer) error {
 		if all || ctx.Err() != nil {
 			return err
 		}
-		select { // an engine that stops following is asked again
+		select { // if the engine stops following the log, it is asked again
 		case <-n.answered:
 		case <-time.After(followAgain):
 		case <-ctx.Done():
@@ -268,17 +268,17 @@ func (n *run) replay(ctx context.Context, out, errs io.Writer) error {
 
 const followAgain = 100 * time.Millisecond
 
-// remainder passes on what comes after what has passed before. Each Write is one entry of the engine's log, behind the time
-// of it, without which empty entries would not come: a line, or a piece of pieceSize of a longer one, or what a program
-// wrote last without ending the line. Older engines forget the end of a line that was cut into pieces; it is put back when
-// something follows. What is left to doubt with them is whether a program that wrote such a line as its last one ended it.
+// remainder forwards the part of the log that it has not forwarded before. Each Write is one entry of the engine's log,
+// after its time, without which the engine omits empty entries: a line, a piece of pieceSize of a longer line, or the
+// program's last output without a line end. Older engines lose the end of a line that was cut into pieces; it is restored
+// when more output follows. With them it stays unknown whether a program whose last line was cut ended that line.
 type remainder struct {
 	to           io.Writer
 	passed, skip int64
-	broken       bool // the entry before ended no line and was no full piece
+	broken       bool // the previous entry ended no line and was not a full piece
 }
 
-// pieceSize is into how large pieces the engine's log cuts a line.
+// pieceSize is the size of the pieces into which the engine's log cuts a line.
 const pieceSize = 16 << 10
 
 func (w *remainder) Write(entry []byte) (int, error) {

@@ -27,11 +27,11 @@ type run struct {
 	facts   *facts
 	id      string
 	started time.Time
-	wall    time.Duration // of a run that had ended when it was taken up; else 0
+	wall    time.Duration // for a run that had ended when it was taken up; else 0
 
 	stream             client.HijackedResponse
-	hangUp             func()        // ends the streams, whatever is on its way
-	linger             time.Duration // how long they may go on after the end
+	hangUp             func()        // ends the streams at once
+	linger             time.Duration // how long the streams may continue after the end
 	exit               client.ContainerWaitResult
 	pumps              sync.WaitGroup
 	budget             *drain.Budget
@@ -41,12 +41,12 @@ type run struct {
 	endedAt chan struct{} // closed when the container is to be killed, or has ended
 	endOnce sync.Once
 	usage   *usage
-	// overDisk says that the run was ended for what its working directory holds.
+	// overDisk is true when the run was ended because its working directory exceeded the disk limit.
 	overDisk atomic.Bool
 
-	answered chan struct{} // closed when the answer to the wait has been taken
+	answered chan struct{} // closed when the wait for the container has returned
 	where    sync.Once
-	lies     string // the volume, as this host sees it
+	lies     string // path of the volume on this host
 
 	done   chan struct{}
 	result runtime.Result
@@ -65,7 +65,7 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-// Terminate has the engine's init pass a SIGTERM on to the program, and kills the container when the grace is over.
+// Terminate has the engine's init forward a SIGTERM to the program, and kills the container after the grace period.
 func (n *run) Terminate(reason string, grace time.Duration) {
 	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
 	if grace <= 0 || !n.ended.Set(e) {
@@ -81,7 +81,7 @@ func (n *run) end(e verdict.Ending) {
 	n.endOnce.Do(func() { close(n.endedAt) })
 }
 
-// start does everything up to the moment when the program is executing, or takes it back.
+// start does everything up to the moment when the program executes, or undoes it.
 func (n *run) start(ctx context.Context) (err error) {
 	r := n.runtime
 	if n.facts, err = r.known(ctx); err != nil {
@@ -89,7 +89,7 @@ func (n *run) start(ctx context.Context) (err error) {
 	}
 	begun, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // a runtime that closes does not wait for an image
+	go func() { // closing the runtime does not wait for an image
 		select {
 		case <-n.endedAt:
 			cancel()
@@ -116,7 +116,7 @@ func (n *run) start(ctx context.Context) (err error) {
 	if err := n.create(begun); err != nil {
 		return err
 	}
-	// All that comes out of the program is seen: the stream and the wait are there before it begins.
+	// The stream and the wait exist before the program starts, so that no output is missed.
 	attached, err := r.engine.ContainerAttach(begun, n.id, client.ContainerAttachOptions{
 		Stream: true, Stdin: n.spec.Stdin != nil, Stdout: true, Stderr: true,
 	})
@@ -127,7 +127,7 @@ func (n *run) start(ctx context.Context) (err error) {
 	n.hangUp = n.stream.Close
 	n.exit = r.engine.ContainerWait(waiting, n.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
 	n.usage = newUsage(r, n.id, n.spec.Limits.Memory)
-	unwatch := n.watch() // a short program has ended before the engine says that it began
+	unwatch := n.watch() // a short program ends before the engine reports its start
 	if _, err := r.engine.ContainerStart(begun, n.id, client.ContainerStartOptions{}); err != nil {
 		unwatch()
 		n.usage.close()
@@ -139,7 +139,7 @@ func (n *run) start(ctx context.Context) (err error) {
 		return err
 	})
 	if n.spec.Stdin != nil {
-		// Ends with the input or with the stream; a Read that never returns keeps its goroutine and nothing else.
+		// The copy ends with the input or with the stream; a Read that never returns keeps only its goroutine.
 		go func() {
 			_, _ = io.Copy(n.stream.Conn, n.spec.Stdin)
 			_ = n.stream.CloseWrite() // the program may have ended
@@ -149,15 +149,15 @@ func (n *run) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// pump carries the streams. The engine sends both outputs in one, which split takes apart; each gets a goroutine of its
-// own.
+// pump forwards the streams. The engine sends both outputs in one stream, which split separates; each gets its own
+// goroutine.
 func (n *run) pump(split func(out, errs io.Writer) error) {
 	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(verdict.Output(n.spec.Limits)) })
 	out, outIn := io.Pipe()
 	errs, errsIn := io.Pipe()
 	n.pumps.Go(func() {
 		err := split(outIn, errsIn)
-		n.usage.look() // the program has just ended: its cgroup is still there
+		n.usage.look() // the program has just ended: its cgroup still exists
 		outIn.CloseWithError(err)
 		errsIn.CloseWithError(err)
 	})
@@ -168,15 +168,15 @@ func (n *run) pump(split func(out, errs io.Writer) error) {
 const (
 	// drainGrace is how long output may still arrive after the container has ended.
 	drainGrace = 2 * time.Second
-	// killAgain is how often an engine that has not ended a container is told again.
+	// killAgain is the interval at which the order to kill is repeated until the container has ended.
 	killAgain = 5 * time.Second
-	// giveUp is how long an engine may leave it open whether a container is gone.
+	// giveUp is how long the engine may take to confirm that a container is gone.
 	giveUp = 2 * time.Minute
 	// callWithin bounds one call that should be answered at once.
 	callWithin = 20 * time.Second
 )
 
-// supervise sees the run through to its end.
+// supervise follows the run until its end.
 func (n *run) supervise(stop func()) {
 	defer n.runtime.runs.Remove(n)
 	defer close(n.done)
@@ -201,7 +201,7 @@ func (n *run) supervise(stop func()) {
 	}
 }
 
-// awaitWithin is await with the limit of time, counted from the program's start.
+// awaitWithin is await with the time limit, counted from the program's start.
 func (n *run) awaitWithin(limits runtime.Limits) (code int64, err error) {
 	if n.result.Wall = n.wall; n.wall > 0 { // it has ended; judge compares it with the limit
 		return n.await()
@@ -213,7 +213,7 @@ func (n *run) awaitWithin(limits runtime.Limits) (code int64, err error) {
 	return code, err
 }
 
-// forget lets go of the wait for the exit, whose answer must be taken.
+// forget stops waiting for the exit; the wait's answer must still be received.
 func (n *run) forget() {
 	if n.exit.Result == nil {
 		return
@@ -227,7 +227,7 @@ func (n *run) forget() {
 	}()
 }
 
-// await blocks until the container has ended, and kills it when the run has been ended.
+// await blocks until the container has ended, and kills it when the run is ended.
 func (n *run) await() (code int64, err error) {
 	var again <-chan time.Time
 	ended := n.endedAt
@@ -263,10 +263,10 @@ func (n *run) kill() { n.signal("KILL") }
 func (n *run) signal(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()
-	_, _ = n.runtime.engine.ContainerKill(ctx, n.id, client.ContainerKillOptions{Signal: name}) // await sees whether it helped
+	_, _ = n.runtime.engine.ContainerKill(ctx, n.id, client.ContainerKillOptions{Signal: name}) // await notices whether it worked
 }
 
-// poll asks what became of the container when the wait was cut off: the engine may have been restarted.
+// poll asks for the state of the container after the wait was cut off: the engine may have been restarted.
 func (n *run) poll(cut error) (int64, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -308,8 +308,9 @@ func (n *run) discard() error {
 	}
 }
 
-// judge fills in how the run ended: what Pawl recorded, then what the kernel counted, then what the program did. The
-// engine tells of a signal as 128 and its number, which a program may also exit with by itself: that proves nothing.
+// judge determines how the run ended: first from what Pawl recorded, then from the kernel's counters, then from the
+// program's exit. The engine reports a signal as 128 plus its number, which a program may also exit with: that
+// proves nothing.
 func (n *run) judge(code int64) error {
 	r := &n.result
 	defer func() { r.NoteLimits(false, n.overDisk.Load()) }()
@@ -330,7 +331,7 @@ func (n *run) judge(code int64) error {
 	}
 	oom := seen.oomKills > 0 || state != nil && state.OOMKilled
 	memory := n.spec.Limits.Memory
-	if e.Verdict == "" && n.budget.Exceeded() { // it ended before it could be killed for that
+	if e.Verdict == "" && n.budget.Exceeded() { // the program ended before it could be killed for that
 		e = verdict.Output(n.spec.Limits)
 	}
 	e = verdict.OnTime(e, e.Verdict == "", *r, n.spec.Limits)

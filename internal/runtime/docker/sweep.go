@@ -10,8 +10,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// sweep removes the containers of workers that are no more, and those that have outlived their limits whoever made
-// them. It returns how many it removed.
+// sweep removes the containers of dead workers, and all containers that have outlived their limits. It returns the
+// number of removed containers.
 func (r *Runtime) sweep(ctx context.Context) (int, error) {
 	found, err := r.engine.ContainerList(ctx, client.ContainerListOptions{
 		All: true, Filters: make(client.Filters).Add("label", labelOwner),
@@ -27,19 +27,19 @@ func (r *Runtime) sweep(ctx context.Context) (int, error) {
 		if owner == r.owner || r.claimed(c.ID, c.Labels) || !expired && !r.orphaned(c.Labels) {
 			continue
 		}
-		if r.remove(ctx, c.ID) == nil { // else another worker is at it, or the next sweep will be
+		if r.remove(ctx, c.ID) == nil { // on failure another worker is removing it, or the next sweep will
 			removed++
 		}
 	}
 	return removed, nil
 }
 
-// orphaned reports whether a container's owner is certainly dead and nobody will come for it.
+// orphaned reports whether a container's owner is certainly dead and no worker will come back for it.
 func (r *Runtime) orphaned(labels map[string]string) bool {
 	worker := labels[labelWorker]
 	switch {
 	case worker == "":
-	case worker == r.options.Worker: // which this process is, now
+	case worker == r.options.Worker: // this process is that worker now
 		return r.settled()
 	case r.options.Returns != nil && r.options.Returns(worker):
 		return false
@@ -47,7 +47,7 @@ func (r *Runtime) orphaned(labels map[string]string) bool {
 	return dead(labels[labelOwner])
 }
 
-// remove kills a container that runs and removes it with its volumes. That there is none is as good.
+// remove kills a running container and removes it with its volumes. A container that does not exist is no error.
 func (r *Runtime) remove(ctx context.Context, id string) error {
 	_, err := r.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if err != nil && !errdefs.IsNotFound(err) {

@@ -14,16 +14,16 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
-// reading is what a container has used so far.
+// reading is a container's usage so far.
 type reading struct {
 	cpu      time.Duration
 	peak     int64 // bytes
 	oomKills int64
-	hostFull bool // the kernel killed though the container's own limit was not reached
+	hostFull bool // the kernel killed although the container's own limit was not reached
 }
 
-// usage follows what a container uses: by its cgroup where the engine runs on this host, else by asking the engine. It is
-// safe for concurrent use.
+// usage follows a container's usage: through its cgroup where the engine runs on this host, else by asking the engine. It
+// is safe for concurrent use.
 type usage struct {
 	runtime *Runtime
 	id      string
@@ -39,7 +39,7 @@ func newUsage(r *Runtime, id string, limit int64) *usage {
 	return &usage{runtime: r, id: id, limit: limit}
 }
 
-// look takes a reading from the cgroup, which costs some microseconds, and reports whether there is one.
+// look takes a reading from the cgroup, which costs a few microseconds, and reports whether there is a cgroup.
 func (u *usage) look() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -59,7 +59,7 @@ func (u *usage) ask(ctx context.Context) {
 	defer cancel()
 	answer, err := u.runtime.engine.ContainerStats(ctx, u.id, client.ContainerStatsOptions{})
 	if err != nil {
-		return // it may have ended; an engine that is gone, the wait tells of
+		return // it may have ended; the wait reports an engine that is gone
 	}
 	defer answer.Body.Close()
 	var stats container.StatsResponse
@@ -79,7 +79,7 @@ func (u *usage) note(r reading) {
 	u.most.cpu = max(u.most.cpu, r.cpu)
 	u.most.peak = max(u.most.peak, r.peak)
 	u.most.oomKills = max(u.most.oomKills, r.oomKills)
-	if r.oomKills > 0 { // the latest reading knows most: the limit may have been reached after a kill for the machine
+	if r.oomKills > 0 { // the latest reading counts: the limit may have been reached after a kill for the machine
 		u.most.hostFull = r.hostFull
 	}
 }
@@ -90,7 +90,7 @@ func (u *usage) last() reading {
 	return u.most
 }
 
-// close takes the last reading, when the program has ended; nothing may be read afterwards.
+// close takes the last reading when the program has ended; there must be no reading afterwards.
 func (u *usage) close() reading {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -108,8 +108,8 @@ const (
 	diskEvery    = 200 * time.Millisecond
 )
 
-// watch enforces what the engine does not: the CPU budget, and the size of the working directory where it can be seen
-// from here. The function that it returns stops it and waits until it has stopped.
+// watch enforces what the engine does not: the CPU limit, and the size of the working directory where it can be seen
+// from here. The returned function stops it and waits for its end.
 func (n *run) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -150,9 +150,9 @@ func (n *run) watchCPU(ctx context.Context) {
 	}
 }
 
-// watchDisk ends a run whose working directory holds more than the disk limit twice in a row: what a program leaves while
-// it ends, or takes away at once, is not worth its life. Looking costs time in proportion to the number of files, so the
-// next look is put off accordingly.
+// watchDisk ends a run whose working directory exceeds the disk limit twice in a row: what a program leaves while it
+// ends, or deletes at once, is not a reason to kill it. A scan takes time in proportion to the number of files, so a
+// longer scan is followed by a longer pause.
 func (n *run) watchDisk(ctx context.Context) {
 	timer := time.NewTimer(diskEvery)
 	defer timer.Stop()

@@ -1,5 +1,5 @@
-// Package drain carries a program's output from its pipes to their writers under one cap on their sum. Backends share
-// it; it knows nothing of processes.
+// Package drain copies a program's output from its pipes to their writers under one limit on their sum. Backends
+// share it; it knows nothing of processes.
 package drain
 
 import (
@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// Budget is what stdout and stderr may write together. It is safe for concurrent use.
+// Budget is the number of bytes that stdout and stderr may write together. It is safe for concurrent use.
 type Budget struct {
 	left     atomic.Int64
 	exceeded func()
 	once     sync.Once
 }
 
-// NewBudget allows limit bytes; exceeded is called once, from the goroutine that reads the first byte too many.
+// NewBudget allows limit bytes; exceeded is called once, by the goroutine that reads the first byte beyond.
 func NewBudget(limit int64, exceeded func()) *Budget {
 	b := &Budget{exceeded: exceeded}
 	b.left.Store(limit)
@@ -32,14 +32,14 @@ func (b *Budget) take(n int64) int64 {
 	return max(0, n+left)
 }
 
-// Exceeded says whether more was written than the budget allows.
+// Exceeded reports whether more was written than the budget allows.
 func (b *Budget) Exceeded() bool { return b.left.Load() < 0 }
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // Pump copies from r to w until r ends and returns how many bytes were within the budget. It always reads to the end,
-// so that a program is never blocked by a full pipe: what exceeds the budget, and all that follows an error of w, is
-// read and dropped. A nil w drops everything and counts it. A w with a method End is told when r has ended.
+// so that a full pipe never blocks a program: bytes beyond the budget, and all bytes after an error of w, are read
+// and dropped. A nil w drops everything and counts it. If w has a method End, it is called when r has ended.
 func Pump(r io.Reader, w io.Writer, b *Budget) int64 {
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// quietFor is how long a keeper, which answers every ping, may say nothing until that is told.
+	// quietFor is how long a keeper may be silent before Spec.Note reports it; a keeper answers every ping.
 	quietFor = 10 * time.Second
-	// lookEvery is how often a run is asked whether its keeper has gone silent.
+	// lookEvery is the interval at which the worker checks for a silent keeper.
 	lookEvery = 2 * time.Second
-	// settled is how long a stream may be away until what the cluster says of the pod decides.
+	// settled is how long a stream may be broken before the cluster's view of the pod decides.
 	settled = 3 * time.Second
 )
 
-// await keeps a stream to the keeper until done says that its state will do, and passes on that the run is to be ended.
+// await keeps a stream to the keeper open until done accepts the keeper's state, and forwards the order to end the run.
 func (n *run) await(done func(wire.State) bool) error {
 	var away time.Time // since when there has been no stream
 	var heard time.Time
-	var told *link    // which has been told to end the program
-	toldKill := false // and to do it at once
+	var told *link    // the link over which the end was ordered
+	toldKill := false // whether that order was a kill
 	deleted := false  // by this run
 	pause := 50 * time.Millisecond
 	look := time.NewTicker(lookEvery)
@@ -65,7 +65,7 @@ func (n *run) await(done func(wire.State) bool) error {
 		} else {
 			n.say("")
 		}
-		// A program that has exited needs no end any more. Its files are still in the pod, so a pod out of reach is not deleted.
+		// A program that has exited need not be ended. Its files are still in the pod, so a pod out of reach is not deleted.
 		if closed(n.endedAt) && state.Phase != wire.Exited {
 			kill := closed(n.killAt)
 			if away.IsZero() && (told != l || kill && !toldKill) {
@@ -74,7 +74,7 @@ func (n *run) await(done func(wire.State) bool) error {
 				if !kill {
 					order.Offset = max(int64(time.Until(n.until)), 1)
 				}
-				go func() { _ = l.send(order) }() // another stream says it again
+				go func() { _ = l.send(order) }() // if it fails, the order is sent over the next stream
 			}
 			if kill && !deleted && !away.IsZero() && time.Since(away) > n.runtime.settled {
 				deleted = n.delete() == nil
@@ -111,8 +111,8 @@ func (n *run) await(done func(wire.State) bool) error {
 	}
 }
 
-// reconnect tries once, and returns when the keeper has answered, or when it will not any more. A program that is to be
-// ended is not waited for: its pod can be deleted.
+// reconnect tries once, and returns when the keeper has answered or has failed to answer. It does not wait for a
+// program that is to be ended: its pod can be deleted.
 func (n *run) reconnect() error {
 	state, changed := n.now()
 	l, err := n.connect()
@@ -130,7 +130,7 @@ func (n *run) reconnect() error {
 	for {
 		pod, gone, podChanged := n.runtime.watcher.look(n.name)
 		if gone || overdue(pod) {
-			l.cancel() // a node that is lost takes no connection and refuses none
+			l.cancel() // a lost node neither accepts nor refuses a connection
 		}
 		select {
 		case <-changed:

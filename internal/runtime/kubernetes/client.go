@@ -11,14 +11,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client makes the requests about pods of one namespace. The library's own typed client would link, and have compiled, the
-// types of all groups of the API, of which a run needs one.
+// client makes the requests about pods of one namespace. The library's typed client would link and compile the types of
+// all API groups; a run needs one group.
 type client struct {
 	rest      rest.Interface
 	namespace string
 }
 
-// scheme knows the types of the core group; parameters are how its options are written into a URL.
+// scheme knows the types of the core group; parameters encodes its options into a URL.
 var (
 	scheme     = apiruntime.NewScheme()
 	parameters = apiruntime.NewParameterCodec(scheme)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// fetch is one request for the files that a program has left. What comes from a pod is checked as if the program had sent it.
+// fetch is one request for the files that a program left. Frames from a pod are checked as if the program had sent them.
 type fetch struct {
 	request int64
 	root    *os.Root
@@ -103,7 +103,7 @@ func (c *fetch) close() {
 	}
 }
 
-// collect fetches what the Spec names. A stream that breaks off meanwhile has it begin anew.
+// collect fetches the files that the Spec names. It starts again when the stream breaks off.
 func (n *run) collect() error {
 	if len(n.spec.Collect) == 0 {
 		return nil

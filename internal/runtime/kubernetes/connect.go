@@ -21,10 +21,10 @@ import (
 // callWithin bounds one request that should be answered at once.
 const callWithin = 20 * time.Second
 
-// serviceAccount is where a pod finds the namespace that it is in.
+// serviceAccount is the file in which a pod finds its own namespace.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// The client's library logs to stderr what it returns as well, and each stream that ends.
+// quiet silences the client library, which logs to stderr every error that it also returns and the end of each stream.
 var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // connect finds the cluster.
@@ -52,13 +52,12 @@ func connect(kubeconfig string) (*rest.Config, string, error) {
 			return nil, "", fmt.Errorf("%w: kubernetes: %w", runtime.ErrUnavailable, err)
 		}
 	}
-	config.QPS = -1 // a worker makes some requests for each run; the server has limits of its own, and says so
+	config.QPS = -1 // no client-side limit: a worker makes a few requests per run, and the server enforces its own limits
 	config.UserAgent = "pawl"
 	return config, namespace, nil
 }
 
-// refused puts the cluster's words into the port's terms: a Spec at fault where the API server calls the pod invalid, else a
-// host that cannot.
+// refused maps the cluster's error to the port's: ErrSpec where the API server calls the pod invalid, else ErrUnavailable.
 func (r *Runtime) refused(doing string, err error) error {
 	where := "in namespace " + r.options.Namespace
 	switch {
@@ -84,23 +83,23 @@ func (r *Runtime) refused(doing string, err error) error {
 	return fmt.Errorf("%w: kubernetes: %s: %w", runtime.ErrUnavailable, doing, err)
 }
 
-// quotaIsFull reports whether a pod was refused for now: for those that there are.
+// quotaIsFull reports whether a pod was refused because the existing pods fill the quota.
 func quotaIsFull(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
-// lasting reports whether a request that failed so may succeed when it is made again.
+// lasting reports whether a failed request would fail again if it were repeated.
 func lasting(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false // the connection, not the server
 	}
-	// A conflict is that of the quota's own count, which another creation has changed meanwhile.
+	// A conflict is one on the quota's usage count, which another creation changed meanwhile.
 	return !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err) && !apierrors.IsServerTimeout(err) &&
 		!apierrors.IsTimeout(err) && !apierrors.IsServiceUnavailable(err)
 }
 
-// insist makes a request again, as long as ctx lasts, where it has failed in a way that passes.
+// insist repeats a request that failed with a passing error, as long as ctx lasts.
 func insist(ctx context.Context, request func(context.Context) error) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		call, cancel := context.WithTimeout(ctx, callWithin)

@@ -15,11 +15,11 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// probeWithin bounds the pod that Diagnose tries: the helper's image may have to be pulled.
+// probeWithin bounds Diagnose's test pod: the helper's image may have to be pulled.
 const probeWithin = time.Minute
 
-// Diagnose asks the API server and runs a pod, as runs do, of the helper's image. The pod also tries whether it reaches an address that
-// the network policies of the namespace for runs forbid.
+// Diagnose asks the API server and runs a pod of the helper's image in the way that runs do. The pod also tries to reach an address
+// that the namespace's network policies must forbid.
 func (r *Runtime) Diagnose(ctx context.Context) []runtime.Finding {
 	cluster := runtime.Finding{What: "cluster", OK: true, Say: r.config.Host + ", namespace " + r.options.Namespace}
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -36,7 +36,7 @@ func (r *Runtime) Diagnose(ctx context.Context) []runtime.Finding {
 	return []runtime.Finding{cluster, pods, limits, policies}
 }
 
-// failed is a finding of what does not work, with the cure that the error ends with.
+// failed turns f into a failed finding with the remedy that the error ends with.
 func failed(f runtime.Finding, err error) runtime.Finding {
 	f.OK, f.Say, f.Fix = false, err.Error(), "see docs/kubernetes.md for what a worker needs"
 	if i := strings.LastIndex(f.Say, "; "); i >= 0 {
@@ -62,7 +62,7 @@ func (r *Runtime) probe(ctx context.Context) (pods, policies runtime.Finding) {
 	defer cancel()
 	err := n.plan(ctx)
 	if err == nil {
-		n.command.Network = true // policies are to be seen, not the filter
+		n.command.Network = true // this tests the policies, not the filter
 		_, err = r.begin(n, func() error { return n.start(ctx) })
 	}
 	took := time.Since(begin)

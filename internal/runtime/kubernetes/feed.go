@@ -7,17 +7,17 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// window is how much input may be on its way to the program.
+// window bounds the input that is sent and not yet confirmed.
 const window = 4 * wire.Chunk
 
-// feeder carries the input. What the keeper has not confirmed is kept, and sent again over the next stream.
+// feeder sends the program's input. It keeps input that the keeper has not confirmed, and sends it again over the next stream.
 type feeder struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
 	link   *link
-	base   int64  // of data in the input
+	base   int64  // offset of data in the input
 	data   []byte // what is not confirmed
-	sent   int64  // up to where it was sent over the link
+	sent   int64  // offset up to which input was sent over the link
 	over   bool   // the input has ended
 	told   bool   // and that was sent
 	closed bool
@@ -29,8 +29,8 @@ func newFeeder() *feeder {
 	return f
 }
 
-// begin carries what from has. It ends with the input or with the run; a Read that never returns keeps its goroutine and
-// nothing else.
+// begin starts to send the content of from. It ends with the input or with the run; a Read that never returns keeps its
+// goroutine and nothing else.
 func (f *feeder) begin(from io.Reader, l *link) {
 	f.link = l
 	go f.read(from)
@@ -74,7 +74,7 @@ func (f *feeder) send() {
 	}
 }
 
-// pass sends a frame; what a stream that breaks off has not passed on is sent again over the next.
+// pass sends a frame; input that a broken stream has not delivered is sent again over the next.
 func (f *feeder) pass(frame wire.Frame) {
 	f.sent = frame.Offset + int64(len(frame.Data))
 	l := f.link
@@ -83,7 +83,7 @@ func (f *feeder) pass(frame wire.Frame) {
 	f.mu.Lock()
 }
 
-// taken says how much the program's pipe has taken.
+// taken notes the offset up to which the program's pipe has taken input.
 func (f *feeder) taken(offset int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +95,7 @@ func (f *feeder) taken(offset int64) {
 	f.wake.Broadcast()
 }
 
-// again sends what is not confirmed over a new stream.
+// again sends unconfirmed input over a new stream.
 func (f *feeder) again(l *link) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

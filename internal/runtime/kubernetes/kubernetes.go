@@ -1,9 +1,9 @@
-// Package kubernetes runs programs in pods of a Kubernetes cluster: one bare pod for each run, which is created for it and
-// deleted with it. The pod starts nothing by itself. A helper in it, package pod, waits for an order that comes over an exec,
-// and nobody but the worker that created the pod gives one; so a pod without a worker runs nothing. Output comes the same
-// way, byte by byte and with offsets, and not from the kubelet's log.
+// Package kubernetes runs programs in pods of a Kubernetes cluster: each run gets one bare pod, which is deleted at its end.
+// A pod starts no program by itself. A helper in the pod (package pod) waits for an order over an exec, and only the worker
+// that created the pod sends one; so a pod without a worker runs nothing. Output comes over the same stream, byte by byte and
+// with offsets, and not from the kubelet's log.
 //
-// Only cmd/pawl-kubernetes links this package: the cluster's client is larger than all the rest.
+// Only cmd/pawl-kubernetes links this package: the client library is larger than all the rest.
 package kubernetes
 
 import (
@@ -23,35 +23,34 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
-// Name is what users call this backend.
+// Name is the backend's name for users.
 const Name = "kubernetes"
 
 // Options configure New.
 type Options struct {
-	// Kubeconfig is the file that names the cluster, or several by the separator of PATH; empty: the cluster that this process
-	// runs in, or else KUBECONFIG and then ~/.kube/config.
+	// Kubeconfig names one kubeconfig file, or several separated as in PATH; empty: the cluster that this process runs in,
+	// else KUBECONFIG, else ~/.kube/config.
 	Kubeconfig string
-	// Namespace is where the pods are; empty: the one of the kubeconfig's context, or of the pod that this process runs in.
+	// Namespace is where the pods are created; empty: that of the kubeconfig's context, or of the pod that this process runs in.
 	Namespace string
-	// HelperImage has the helper (cmd/pawl-pod) as /pawl-pod. Required.
+	// HelperImage is an image that contains the helper (cmd/pawl-pod) as /pawl-pod. Required.
 	HelperImage string
-	// Image is what a Spec without a Container runs in; empty: such a Spec is refused.
+	// Image is the image of a Spec without a Container; empty: such a Spec is refused.
 	Image string
-	// Networks are what a Container may ask for by name; without any, no run has a network.
+	// Networks are the names that a Container may ask for; without any, no run has a network.
 	Networks []string
-	// Pull is the policy of a Container that names none; empty: runtime.PullMissing.
+	// Pull is the policy of a Container without one; empty: runtime.PullMissing.
 	Pull runtime.Pull
-	// RuntimeClass is what nodes run the pods with; empty: their default.
+	// RuntimeClass is the runtime class of the pods; empty: the node's default.
 	RuntimeClass string
-	// Template is a file with what the operator says of all pods; empty: nothing.
+	// Template is a file with the operator's settings for all pods; empty: none.
 	Template string
-	// Logins is a file as Docker's config.json, with which registries are asked for the entrypoints of images; empty: they are asked
-	// without.
+	// Logins is a file in the format of Docker's config.json, for asking registries for the entrypoints of images; empty: no logins.
 	Logins string
-	// OrphanAfter is how long a run goes on without its worker; 0: 2 minutes.
+	// OrphanAfter is how long a run continues without its worker; 0: 2 minutes.
 	OrphanAfter time.Duration
-	// Worker names what this process is one life of, by a name that its next life has as well, and no other process anywhere that uses
-	// the namespace: lasting runs are left to that. Empty: no run lasts.
+	// Worker is a name that this worker keeps across restarts and shares with no other process that uses the namespace: after a
+	// restart the worker takes up its lasting runs by it. Empty: no run lasts.
 	Worker string
 	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
 	Defaults runtime.Limits
@@ -62,9 +61,9 @@ type Runtime struct {
 	options    Options
 	config     *rest.Config
 	pods       *client
-	pullWithin time.Duration // as the constant, but in tests
-	settled    time.Duration // as the constant, but in tests
-	owner      string        // of this runtime's pods, in each of the worker's lives
+	pullWithin time.Duration // the constant; shorter in tests
+	settled    time.Duration // the constant; shorter in tests
+	owner      string        // label of this runtime's pods; the same after a restart of the worker
 	life       string        // this one
 	template   *Template
 	registry   *registry.Client
@@ -74,14 +73,14 @@ type Runtime struct {
 	mu    sync.Mutex
 	heirs heirs
 	runs  runs.Set[*run]
-	stop  context.CancelFunc // of what goes on until Close
+	stop  context.CancelFunc // ends the background work, at Close
 	tidy  sync.WaitGroup
 }
 
-// defaultOrphanAfter is how long a run goes on without its worker unless the options say otherwise.
+// defaultOrphanAfter is the default of Options.OrphanAfter.
 const defaultOrphanAfter = 2 * time.Minute
 
-// New returns a runtime on a cluster, which need not answer yet.
+// New returns a runtime for a cluster, which need not be reachable yet.
 func New(o Options) (*Runtime, error) {
 	if o.HelperImage == "" {
 		return nil, fmt.Errorf("%w: kubernetes: no helper image: name one that your nodes can pull with --kubernetes-helper-image; docs/kubernetes.md says how it is built", runtime.ErrUnavailable)
@@ -116,7 +115,7 @@ func New(o Options) (*Runtime, error) {
 	open, stop := context.WithCancel(context.Background())
 	r := &Runtime{options: o, config: config, pods: pods, template: template, registry: images, life: strings.ToLower(rand.Text()[:16]), stop: stop}
 	r.owner, r.pullWithin, r.settled = r.life, pullWithin, settled
-	if o.Worker != "" { // a label takes no path
+	if o.Worker != "" { // a label value cannot be a path
 		r.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(o.Worker)))[:32]
 	}
 	r.watcher = newWatcher(r)
@@ -131,10 +130,10 @@ func (r *Runtime) Name() string { return Name }
 // Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
-// Imaged says that programs come from images.
+// Imaged marks a backend whose programs come from images.
 func (r *Runtime) Imaged() {}
 
-// Close kills every run, waits for it, and until the last pods have been deleted.
+// Close kills every run and waits for them and for the deletion of the last pods.
 func (r *Runtime) Close() error {
 	if !r.runs.Close() {
 		return nil
@@ -145,7 +144,7 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Start creates a pod and has it begin.
+// Start creates a pod and starts the program in it.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	if err := spec.CheckContainer(r.options.Image); err != nil {
 		return nil, err

@@ -24,23 +24,23 @@ type link struct {
 	write  sync.Mutex
 	to     io.Writer
 	cancel context.CancelFunc
-	over   chan struct{} // closed when it has ended
+	over   chan struct{} // closed when the stream has ended
 	err    error         // why; set before over is closed
-	busy   atomic.Bool   // a frame is being taken: its reader may wait, and the stream with it
-	heard  atomic.Int64  // when the last frame came, in nanoseconds; before the first a moment that is silence before it is to come
+	busy   atomic.Bool   // take is handling a frame; the reader may wait for it, and the stream with it
+	heard  atomic.Int64  // when the last frame came, in nanoseconds; before the first frame a moment chosen so that firstAnswer applies
 }
 
 const (
 	pingEvery = 5 * time.Second
-	// silence is how long a stream may say nothing until another one is tried.
+	// silence is how long a stream may be silent before the worker opens another.
 	silence = 15 * time.Second
-	// firstAnswer is the same for a keeper that has never answered: on a node that starts 20 pods at once an exec itself
-	// may take more than silence, and each one that was given up was followed by another.
+	// firstAnswer is the same bound before a keeper's first answer: on a node that starts 20 pods at once an exec itself
+	// may take longer than silence, and each exec that the worker gave up was followed by another.
 	firstAnswer = 45 * time.Second
 )
 
-// dial executes the helper beside the keeper and gives every frame to take, in order, until that returns an error.
-// within is how long the first one may take to come.
+// dial executes the helper beside the keeper and passes every frame to take, in order, until take returns an
+// error. within bounds the wait for the first frame.
 func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration, take func(wire.Frame) error) (*link, error) {
 	url := r.pods.rest.Post().Resource("pods").Namespace(r.options.Namespace).Name(pod).SubResource("exec").
 		VersionedParams(&v1.PodExecOptions{Container: keeperName, Command: []string{wire.Image, "attach"}, Stdin: true, Stdout: true, Stderr: true},
@@ -51,8 +51,8 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration,
 	}
 	var ctx context.Context
 	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
-		// The library waits for the answer to its request without an end, also when ctx has ended: that of a node whose
-		// kubelet is stuck never comes.
+		// The library waits without a limit for the response to its request, even after ctx has ended, and a node whose
+		// kubelet is stuck never responds.
 		GotConn: func(c httptrace.GotConnInfo) { context.AfterFunc(ctx, func() { _ = c.Conn.Close() }) },
 	}))
 	in, to := io.Pipe()
@@ -75,7 +75,7 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration,
 		if text := strings.TrimSpace(said.String()); text != "" {
 			err = fmt.Errorf("%w: %s", err, text)
 		}
-		_ = from.Close() // what has come is taken first
+		_ = from.Close() // frames that have arrived are handled first
 		_ = in.CloseWithError(runs.ErrClosed)
 		taken.Wait()
 		cancel()
@@ -86,13 +86,13 @@ func (r *Runtime) dial(pod string, greeting wire.Greeting, within time.Duration,
 		close(l.over)
 	}()
 	go l.ping()
-	go func() { // its own goroutine: the pipe takes nothing before the stream is there
+	go func() { // a goroutine, because the pipe accepts nothing before the stream is open
 		_ = l.sendMessage(wire.Hello, &greeting)
 	}()
 	return l, nil
 }
 
-// receive gives frames to take. Its error is the one of take.
+// receive passes frames to take. It returns take's error.
 func (l *link) receive(from io.Reader, take func(wire.Frame) error) error {
 	for {
 		f, err := wire.Read(from)
@@ -127,11 +127,11 @@ func (l *link) ping() {
 			l.cancel()
 			return
 		}
-		go func() { _ = l.send(wire.Frame{Kind: wire.Ping}) }() // a stream that takes nothing is noticed by its silence
+		go func() { _ = l.send(wire.Frame{Kind: wire.Ping}) }() // a stream that accepts nothing is found by its silence
 	}
 }
 
-// lastHeard is when the keeper has said something last; now, while what it has said is being taken.
+// lastHeard is when the last frame of the keeper came; now, while a frame is being handled.
 func (l *link) lastHeard() time.Time {
 	if l.busy.Load() {
 		return time.Now()
@@ -151,13 +151,13 @@ func (l *link) sendMessage(kind wire.Kind, message wire.Message) error {
 	return wire.WriteMessage(l.to, kind, message)
 }
 
-// close ends the stream and waits for that.
+// close ends the stream and waits for its end.
 func (l *link) close() {
 	l.cancel()
 	<-l.over
 }
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the first bytes that are written to it.
 type limited struct {
 	mu   sync.Mutex
 	text bytes.Buffer

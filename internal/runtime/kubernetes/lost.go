@@ -10,16 +10,17 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// giveUp is how long a pod may be out of reach until the run is given up: as long as its program may go on.
+// giveUp is how long a pod may be unreachable before the worker gives up the run: as long as its program may still run.
 func (r *Runtime) giveUp() time.Duration { return r.options.OrphanAfter + orphanSlack }
 
-// taken is the error of a run whose pod the cluster, or another, has taken away.
+// taken is the error of a run whose pod was removed by the cluster or by a user.
 func (n *run) taken(pod *v1.Pod, how string) error {
 	n.result.Cause = causeOf(pod)
 	return fmt.Errorf("%w: pod %s %s: %s", errInfra, n.name, how, describe(pod))
 }
 
-// overdue reports whether a pod that was told to end will not be seen to: its node is lost, or its grace has passed by far.
+// overdue reports whether a pod is being deleted and no kubelet will finish it: its node is lost, or its grace period is long
+// past.
 func overdue(pod *v1.Pod) bool {
 	if pod == nil || pod.DeletionTimestamp == nil {
 		return false
@@ -27,7 +28,7 @@ func overdue(pod *v1.Pod) bool {
 	return causeOf(pod) == runtime.NodeLost || time.Since(pod.DeletionTimestamp.Time) > settleWithin
 }
 
-// quietly says of a pod that does not answer what the cluster knows of it.
+// quietly describes, from what the cluster knows, a pod that does not answer.
 func quietly(name string, pod *v1.Pod, since time.Time) string {
 	node, says := "", ""
 	if pod != nil {
@@ -48,10 +49,10 @@ func describe(pod *v1.Pod) string {
 	return ending(pod)
 }
 
-// errOOM is the end of process 1 by the kernel's want of memory: where it kills the whole container at once.
+// errOOM reports that the kernel killed process 1 because memory ran out: it then kills the whole container at once.
 var errOOM = errors.New("out of memory")
 
-// lost finds out what became of a pod whose process 1 has died without a report. All of its output has come.
+// lost finds out why process 1 of a pod died without a report. All output has arrived by then.
 func (n *run) lost() error {
 	deadline := time.NewTimer(settleWithin)
 	defer deadline.Stop()
@@ -76,13 +77,13 @@ func (n *run) lost() error {
 	}
 }
 
-// nodesDoing reports whether the cluster took a pod away for its node's sake: a kill for memory is then the node's too.
+// nodesDoing reports whether the cluster removed a pod because of its node: a memory kill is then attributed to the node, too.
 func nodesDoing(c runtime.Cause) bool { return c != "" && c != runtime.Deleted }
 
-// settleWithin is how long the cluster may take to tell how a container has ended; kubelets take a second or two.
+// settleWithin is how long the cluster may take to report how a container ended; kubelets take one or two seconds.
 const settleWithin = 20 * time.Second
 
-// abandon deletes a pod that is out of reach, and waits for the kubelet to confirm that it has ended.
+// abandon deletes an unreachable pod and waits for the kubelet to confirm its end.
 func (n *run) abandon(why error) error {
 	_ = n.delete()
 	n.result.Cause = runtime.NodeLost

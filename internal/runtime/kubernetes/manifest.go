@@ -23,15 +23,15 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// Labels and annotations of pods. The labels of a Spec are under its own names beside them.
+// Labels and annotations of pods. The labels of a Spec are added under their own names.
 const (
 	labelOwner        = "run.pawl.owner"   // the worker that created it
-	labelLife         = "run.pawl.life"    // and which of its lives
+	labelLife         = "run.pawl.life"    // the worker's process, one of several after restarts
 	labelNetwork      = "run.pawl.network" // for network policies
 	labelPrefix       = "run.pawl."
-	annotationNonce   = "run.pawl.nonce"   // of one Start: tells a pod of one's own whose creation was not answered from another's
-	annotationLasting = "run.pawl.lasting" // "true": the worker's next life may take it up
-	annotationExpires = "run.pawl.expires" // seconds since 1970: by then it is over, whoever owns it
+	annotationNonce   = "run.pawl.nonce"   // one per Start: recognizes a pod of this Start whose creation got no response
+	annotationLasting = "run.pawl.lasting" // "true": the worker may take the pod up after a restart
+	annotationExpires = "run.pawl.expires" // seconds since 1970; any worker may delete the pod after that
 )
 
 // The containers of a pod.
@@ -41,23 +41,23 @@ const (
 )
 
 const (
-	// expireAfter is how long after its wall limit a pod may still be there, beside the time to start: the backstop of a cluster
-	// where no worker is left.
+	// expireAfter is how long a pod may exist beyond its wall limit and the time to start: the limit for a cluster in which no
+	// worker is left.
 	expireAfter = 15 * time.Minute
-	// lostAfter is how long after the cluster has noticed that a node does not answer its pods are given up.
+	// lostAfter is the time from the moment when the cluster notices a dead node until its pods are given up.
 	lostAfter = 10 * time.Second
-	// initMemory is what process 1 may use beside the program, in the same cgroup.
+	// initMemory is the memory allowance of process 1, which shares the program's cgroup.
 	initMemory = 16 << 20
-	// volumeSlack is by how much a volume may exceed the disk limit before the kubelet evicts the pod: process 1 looks more often.
+	// volumeSlack is by how much a volume may exceed the disk limit before the kubelet evicts the pod: process 1 checks more often.
 	volumeSlack = 64 << 20
 	keeperUser  = 65533
-	// firstUser is the first of the users that programs run as, each its own, so that the kernel counts a run's processes by its
-	// user. They are above those of the ranges that Linux distributions and container engines give out.
+	// firstUser is the first user id of programs; each run has its own, so that the kernel counts a run's processes by user. The
+	// ids are above the ranges that Linux distributions and container engines assign.
 	firstUser = 1_400_000_000
 	users     = 500_000_000
 )
 
-// plan finds out what is to be run, or why it cannot be.
+// plan determines the program to run, or the error why it cannot run.
 func (n *run) plan(ctx context.Context) error {
 	spec, c := &n.spec, n.spec.Container
 	cannot := func(format string, args ...any) error {
@@ -79,7 +79,7 @@ func (n *run) plan(ctx context.Context) error {
 		if argv = slices.Concat(image.Entrypoint, spec.Argv); len(spec.Argv) == 0 {
 			argv = slices.Concat(image.Entrypoint, image.Cmd)
 		}
-		if _, _, err := userOf(image.User); asked == "" && err == nil { // not root, and no name, which only the image's own files tell the number of
+		if _, _, err := userOf(image.User); asked == "" && err == nil { // neither root nor a name: only the image's files give a name's number
 			asked = image.User
 		}
 	}
@@ -109,8 +109,8 @@ func (n *run) plan(ctx context.Context) error {
 	return nil
 }
 
-// rename draws a nonce and the name that follows from it, for a pod that is made in the place of one that may still be
-// ending under the old name.
+// rename draws a new nonce and the pod name derived from it, for a pod that replaces one that may still be ending
+// under the old name.
 func (n *run) rename() {
 	n.nonce = strings.ToLower(rand.Text())
 	n.name = n.podName()
@@ -125,7 +125,7 @@ func offered(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// userOf is the user and group of a run; own says that no other run has them.
+// userOf is the user and group of a run; own is true when no other run has them.
 func userOf(asked string) (ids [2]int64, own bool, err error) {
 	if asked == "" {
 		var random [8]byte
@@ -150,7 +150,7 @@ func userOf(asked string) (ids [2]int64, own bool, err error) {
 	return ids, false, nil
 }
 
-// podName is for people: the run's, spelt as Kubernetes wants it and made unique.
+// podName is a readable name: the run's, in the characters that Kubernetes allows, made unique.
 func (n *run) podName() string {
 	spelt := strings.Trim(strings.Map(func(c rune) rune {
 		switch {
@@ -210,9 +210,9 @@ func (n *run) manifest() *v1.Pod {
 			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 			"karpenter.sh/do-not-disrupt":                    "true",
 		}},
-		// The kubelet starts containers in their order, and the next one when the hook behind the start of the one before has
-		// ended: so the helper is there when the program's container starts. A sidecar among the init containers would have
-		// the kubelet look at the pod once more in between, which it does once a second.
+		// The kubelet starts containers in order, each after the PostStart hook of the one before: so the helper is installed
+		// when the program's container starts. With a sidecar among the init containers the kubelet would have to sync the
+		// pod once more, which it does once a second.
 		Spec: v1.PodSpec{
 			RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: ptr(false), EnableServiceLinks: ptr(false),
 			TerminationGracePeriodSeconds: ptr(int64(30)), ActiveDeadlineSeconds: ptr(int64((startWithin + l.EndWall() + expireAfter).Seconds())),
@@ -222,7 +222,8 @@ func (n *run) manifest() *v1.Pod {
 			Containers: []v1.Container{{
 				Name: keeperName, Image: o.HelperImage, Command: []string{wire.Image, "keep", o.OrphanAfter.String()},
 				ImagePullPolicy: v1.PullIfNotPresent, SecurityContext: confined(keeperUser, keeperUser),
-				// Go's runtime takes memory for each processor that the node has, 2 MB for 64. Two carry the output of a pipe and of a socket at once.
+				// Go's runtime allocates memory per processor of the node, 2 MB for 64. Two processors are enough to serve a pipe and a
+				// socket at once.
 				Env:          []v1.EnvVar{{Name: "GOMAXPROCS", Value: "2"}},
 				Lifecycle:    &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{wire.Image, "installed"}}}},
 				Resources:    v1.ResourceRequirements{Limits: keeper, Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("16Mi"), v1.ResourceCPU: resource.MustParse("10m")}},
@@ -245,14 +246,14 @@ func (n *run) manifest() *v1.Pod {
 	return pod
 }
 
-// lostNode tolerates a node that does not answer for as long as lostAfter: Kubernetes' own default is 5 minutes.
+// lostNode tolerates an unresponsive node for lostAfter: the default of Kubernetes is 5 minutes.
 func lostNode(taint string) v1.Toleration {
 	return v1.Toleration{Key: taint, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute, TolerationSeconds: ptr(int64(lostAfter.Seconds()))}
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// checkFiles finds what no order could carry.
+// checkFiles rejects files that an order cannot carry.
 func (n *run) checkFiles() error {
 	left := n.spec.Limits.Disk
 	for _, f := range n.spec.Files {

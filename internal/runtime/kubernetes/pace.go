@@ -6,46 +6,49 @@ import (
 )
 
 const (
-	// paceFirst is how long after a pod has got its node its keeper is tried for the first time, until the worker has seen some pods start.
+	// paceFirst is the delay between a pod's assignment to a node and the first try of its keeper, until the worker has seen some
+	// pods start.
 	paceFirst = 500 * time.Millisecond
-	// paceShare is the part of the usual time after which a keeper is tried. Below 1, so that the usual time can become shorter.
+	// paceShare is the part of the usual start time after which a keeper is tried. It is below 1 so that the usual time can become
+	// shorter.
 	paceShare = 0.9
-	// paceWeight is the weight of the latest pod in the usual time.
+	// paceWeight is the weight of the latest pod in the usual start time.
 	paceWeight = 0.2
-	// paceTries is how many tries there are before the kubelet has told of the keeper: one where other pods start at the
-	// same time, since how long that takes then says little. paceRarely is the pause after the last of them, for a kubelet
-	// that never reports the keeper, and startsApart times the pods that start where that is longer: on a node that took
-	// minutes to start 20 at once each asked in vain every 20 s.
+	// paceTries is the number of tries before the kubelet has reported the keeper; it is one where other pods start at the
+	// same time, because the usual time then says little. paceRarely is the pause after the last of them, for a kubelet
+	// that never reports the keeper; where the number of starting pods times startsApart is longer, that is the pause: on
+	// a node that took minutes to start 20 pods, each pod asked in vain every 20 s.
 	paceTries  = 2
 	paceRarely = 20 * time.Second
-	// paceVain is how many of the pods that start beside others are tried early, and then every paceProbe-th, until one
-	// meets its keeper: of 20 pods at once on one node hardly any does, which may be otherwise where each of many nodes
-	// starts one.
+	// Of the pods that start beside others, the first paceVain are tried early and then every paceProbe-th, until one
+	// try reaches its keeper: of 20 pods at once on one node hardly any does, but where each of many nodes starts one
+	// pod most may.
 	paceVain  = 5
 	paceProbe = 10
-	// dialFirst and dialMost are the pauses between tries of a keeper that runs and does not answer.
+	// dialFirst and dialMost are the shortest and longest pause between tries of a keeper that runs and does not answer.
 	dialFirst = 60 * time.Millisecond
 	dialMost  = time.Second
-	// eventsAfter is how long a pod may be on its node without a word until the cluster's events are asked for one, and
-	// then every eventsEvery. Where n others start it is n times startsApart later, and no more often than one of all in
-	// startsApart: 500 pods on a slow node, which take ten minutes, would ask 5,000 times, and so they ask 200 times.
+	// eventsAfter is how long a pod may be on its node without a report until the worker asks for its events, and then
+	// every eventsEvery. With n starting pods the first request comes n·startsApart later, and there is at most one
+	// request per startsApart: 500 pods on a slow node, which take ten minutes, would make 5,000 requests, and make 200.
 	eventsAfter = 20 * time.Second
 	eventsEvery = time.Minute
 	startsApart = 3 * time.Second
 )
 
-// pace says when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a second
-// late, and an exec that comes too early costs a request that the API server and the kubelet refuse. So the first tries
-// come when keepers of this cluster usually answer, and the next one when the kubelet has reported the keeper.
+// pace decides when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a
+// second late, and an exec that comes too early costs a request that the API server and the kubelet refuse. So the
+// first tries come when keepers of this cluster usually answer, and the next try when the kubelet has reported the
+// keeper.
 type pace struct {
 	mu    sync.Mutex
-	usual time.Duration // from the pod's node to the keeper's answer
+	usual time.Duration // pods beside others after those of early; every paceProbe-th is tried early
 	open  int           // pods that start
-	early int           // pods beside others that were tried early since a try met its keeper before the kubelet had reported it
-	spare int           // pods that were to go without one
+	early int           // pods beside others that were tried early since a try last reached its keeper before the kubelet's report
+	spare int           // pods that were to start without an early try
 }
 
-// tries are those of one pod.
+// tries is the schedule of one pod.
 type tries struct {
 	pace   *pace
 	placed time.Time
@@ -53,10 +56,10 @@ type tries struct {
 	left   int           // how many execs are left before the kubelet has reported the keeper as running
 	told   bool          // the kubelet has reported the keeper as running
 	wait   time.Duration // the pause after the next exec
-	events time.Time     // when the events of the pod are to be asked for
+	events time.Time     // when the worker asks for the pod's events
 }
 
-// begin is for a pod that has just got its node.
+// begin returns the schedule of a pod that was just assigned to a node.
 func (p *pace) begin(placed time.Time) *tries {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +80,7 @@ func (p *pace) begin(placed time.Time) *tries {
 	return &tries{pace: p, placed: placed, left: left, next: placed.Add(first), wait: max(usual/2, dialFirst), events: events}
 }
 
-// due reports whether the keeper is to be tried now; runs is what the kubelet has told of it.
+// due reports whether the keeper is to be tried now; runs is whether the kubelet has reported it as running.
 func (t *tries) due(now time.Time, runs bool) bool {
 	if runs && !t.told {
 		t.told, t.wait = true, dialFirst
@@ -86,7 +89,7 @@ func (t *tries) due(now time.Time, runs bool) bool {
 	return !now.Before(t.next)
 }
 
-// failed notes a try that the keeper did not answer.
+// failed records a try that the keeper did not answer.
 func (t *tries) failed(now time.Time) {
 	t.left--
 	switch {
@@ -102,10 +105,11 @@ func (t *tries) failed(now time.Time) {
 	}
 }
 
-// rarely is the pause before a try of a keeper that the kubelet has not reported. The caller holds the lock.
+// rarely is the pause before a try of a keeper that the kubelet has not reported as running. The caller holds the lock.
 func (p *pace) rarely() time.Duration { return max(paceRarely, time.Duration(p.open)*startsApart) }
 
-// asksEvents reports whether the events of a pod whose keeper does not run are to be asked for now, and takes it that they are.
+// asksEvents reports whether the worker is to ask for the events of a pod whose keeper does not run, and schedules the next
+// request.
 func (t *tries) asksEvents(now time.Time) bool {
 	if now.Before(t.events) {
 		return false
@@ -117,7 +121,7 @@ func (t *tries) asksEvents(now time.Time) bool {
 	return true
 }
 
-// end is for a pod whose keeper has answered a try at a moment, or that will not start; then the moment is zero.
+// end records the start of a pod whose keeper answered a try at a moment; a zero moment means that the pod will not start.
 func (t *tries) end(answered time.Time) {
 	p := t.pace
 	p.mu.Lock()
@@ -129,7 +133,7 @@ func (t *tries) end(answered time.Time) {
 	if !t.told {
 		p.early = 0
 	}
-	took := min(answered.Sub(t.placed), 10*time.Second) // an image that was pulled says little of the next pod
+	took := min(answered.Sub(t.placed), 10*time.Second) // the pull of an image says little about the next pod
 	if p.usual == 0 {
 		p.usual = took
 		return

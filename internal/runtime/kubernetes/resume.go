@@ -17,29 +17,29 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// heirs are what is to become of the pods of this worker's earlier lives. They are guarded by the runtime.
+// heirs is the state of the pods that earlier processes of this worker left. It is guarded by the runtime.
 type heirs struct {
 	settled bool
 	kept    []runtime.Labels
-	until   time.Time   // by then they have been taken up, or never will be
+	until   time.Time   // pods that have not been taken up by then never will be
 	taken   []types.UID // pods that have been
 }
 
 const (
-	// takeUpWithin is how long a run that is kept is waited for.
+	// takeUpWithin is how long the worker waits for a kept run to be taken up.
 	takeUpWithin = 2 * time.Minute
-	// lookWithin bounds the look at one pod that an earlier life has left, and looksAtOnce how many there are at a time.
+	// lookWithin bounds the query of one pod that an earlier process left, and looksAtOnce the number of concurrent queries.
 	lookWithin  = 4 * time.Second
 	looksAtOnce = 32
 )
 
-// lasting reports whether the run may go on without this process.
+// lasting reports whether the run may continue without this process.
 func (n *run) lasting() bool {
 	return n.spec.Lasting && n.spec.Stdin == nil && n.runtime.options.Worker != ""
 }
 
-// Outlived implements runtime.Keeper. Each keeper is asked how far its run is: what has not begun, and what has ended for want of a
-// worker or with its process 1, is not taken up.
+// Outlived implements runtime.Keeper. It asks each keeper for the state of its run: a run that has not begun, or that ended because
+// its worker was missing or its process 1 died, is not taken up.
 func (r *Runtime) Outlived(ctx context.Context) ([]runtime.Labels, error) {
 	if r.options.Worker == "" {
 		return nil, nil
@@ -71,7 +71,7 @@ func (r *Runtime) Outlived(ctx context.Context) ([]runtime.Labels, error) {
 	return labels, nil
 }
 
-// left lists what earlier lives of this worker have left.
+// left lists the pods that earlier processes of this worker left.
 func (r *Runtime) left(ctx context.Context) ([]v1.Pod, error) {
 	var found *v1.PodList
 	err := insist(ctx, func(ctx context.Context) (err error) {
@@ -84,7 +84,7 @@ func (r *Runtime) left(ctx context.Context) ([]v1.Pod, error) {
 	return found.Items, nil
 }
 
-// goesOn asks a keeper whether its program runs, or has ended in a way that is its own.
+// goesOn asks a keeper whether its program still runs, or has ended by itself.
 func (r *Runtime) goesOn(ctx context.Context, pod string) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -112,7 +112,7 @@ func (r *Runtime) goesOn(ctx context.Context, pod string) bool {
 
 var errLooked = errors.New("the state is known")
 
-// labelsOf are the labels of the Spec that a pod was made for.
+// labelsOf are the labels of the Spec that a pod was created for.
 func labelsOf(pod *v1.Pod) runtime.Labels {
 	labels := make(runtime.Labels)
 	for k, v := range pod.Labels {
@@ -137,7 +137,7 @@ func (r *Runtime) Settle(kept []runtime.Labels) {
 	}
 }
 
-// disowned reports whether a pod of an earlier life has not been taken up and will not be.
+// disowned reports whether a pod of an earlier process has not been taken up and will not be.
 func (r *Runtime) disowned(pod *v1.Pod, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *Runtime) disowned(pod *v1.Pod, now time.Time) bool {
 	return !slices.ContainsFunc(r.heirs.kept, func(l runtime.Labels) bool { return carries(pod, l) })
 }
 
-// lastingPod reports whether a pod may be taken up: it was made to outlive its worker, and nothing has told it to end.
+// lastingPod reports whether a pod may be taken up: it was created to outlive its worker, and it is not being deleted.
 func lastingPod(pod *v1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Annotations[annotationLasting] == "true"
 }
@@ -174,7 +174,7 @@ func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, e
 	return r.begin(n, func() error { return n.resume(ctx) })
 }
 
-// resume attaches to the pod that is there, and reads its output from the beginning.
+// resume attaches to the existing pod and reads its output from the beginning.
 func (n *run) resume(ctx context.Context) (err error) {
 	r := n.runtime
 	left, err := r.left(ctx)
@@ -206,8 +206,8 @@ func (n *run) resume(ctx context.Context) (err error) {
 			_ = n.outputs[i].in.Close()
 		}
 	}()
-	// The watch tells changes of pods that it has been told to follow: those between the listing and here are lost, so the
-	// pod is read again. Its program runs, and would be lost for an API server that is being started as well.
+	// The watch reports only changes of pods that it follows: changes between the listing and this point are missed, so
+	// the pod is read again. Its program runs, and must not be lost because the API server is just starting.
 	err = insist(ctx, func(ctx context.Context) (err error) {
 		pod, err = r.pods.get(ctx, n.name)
 		return err

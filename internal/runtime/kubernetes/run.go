@@ -30,15 +30,15 @@ type run struct {
 	uid     types.UID
 	started time.Time
 	ordered bool   // the program may have begun
-	waiting string // what Spec.Note was told last; of the goroutine that starts the run, and then of the one that supervises it
+	waiting string // the last argument of Spec.Note; used by the goroutine that starts the run, and then by the one that supervises it
 
-	unpulledSince time.Time // since when the pod's node has not been able to pull an image; zero: it has been
+	unpulledSince time.Time // since when the pod's node has failed to pull an image; zero: it has not failed
 
 	outputs [2]output
 	pumps   sync.WaitGroup
 	budget  *drain.Budget
 	feed    *feeder // nil: no input
-	fetches *fetch  // what is collected now; guarded by mu
+	fetches *fetch  // the current collection of files; guarded by mu
 
 	mu      sync.Mutex
 	link    *link // the newest
@@ -47,18 +47,18 @@ type run struct {
 
 	ended    verdict.Record
 	endedAt  chan struct{} // closed when ended is set
-	until    time.Time     // when the grace of Terminate is over; written before endedAt is closed
-	killAt   chan struct{} // closed when nothing is to be waited for any more
+	until    time.Time     // end of Terminate's grace period; written before endedAt is closed
+	killAt   chan struct{} // closed when the run is to end at once
 	killOnce sync.Once
 
 	done   chan struct{}
 	result runtime.Result
 }
 
-// output is one stream of the program: what has come of it goes into a pipe.
+// output is one stream of the program: bytes that have arrived are written to a pipe.
 type output struct {
 	in   *io.PipeWriter
-	got  int64 // bytes; read and written by the reader of the link
+	got  int64 // bytes; used by the reader of the link
 	kept int64 // bytes within the limit
 }
 
@@ -71,7 +71,7 @@ func newRun(r *Runtime, spec runtime.Spec) *run {
 	return n
 }
 
-// Wait blocks until nothing of the program is left.
+// Wait blocks until no process of the program is left.
 func (n *run) Wait() runtime.Result {
 	<-n.done
 	return n.result
@@ -80,7 +80,8 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-// Terminate has process 1 ask the program to end, and kill it when the grace is over, whether a worker is there then or not.
+// Terminate has process 1 send SIGTERM to the program, and kill it after the grace period, even if no worker is connected by
+// then.
 func (n *run) Terminate(reason string, grace time.Duration) {
 	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
 	if grace <= 0 || !n.ended.Set(e) {
@@ -109,14 +110,14 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// now is the state that the keeper has told last, and a channel that is closed when it tells another.
+// now is the last state that the keeper sent, and a channel that is closed when it sends another.
 func (n *run) now() (wire.State, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.state, n.changed
 }
 
-// pump begins to carry the output.
+// pump starts to forward the output.
 func (n *run) pump() {
 	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(verdict.Output(n.spec.Limits)) })
 	for i, to := range []io.Writer{n.spec.Stdout, n.spec.Stderr} {
@@ -126,7 +127,7 @@ func (n *run) pump() {
 	}
 }
 
-// connect begins a stream to the keeper, at the end of what has come. The stream before must have ended.
+// connect opens a stream to the keeper, which continues the output where it stopped. The previous stream must have ended.
 func (n *run) connect() (*link, error) {
 	within := silence
 	if state, _ := n.now(); state.Phase == "" {
@@ -142,7 +143,7 @@ func (n *run) connect() (*link, error) {
 	return l, nil
 }
 
-// take takes what the keeper says. Only one stream's reader calls it at a time.
+// take handles a frame of the keeper. Only one stream's reader calls it at a time.
 func (n *run) take(f wire.Frame) error {
 	switch f.Kind {
 	case wire.Out:
@@ -154,7 +155,7 @@ func (n *run) take(f wire.Frame) error {
 		fetches := n.fetches
 		n.mu.Unlock()
 		if fetches == nil || f.Offset != fetches.request {
-			return nil // of a request before a break
+			return nil // answers a request from before a break
 		}
 		if fetches.take(f) {
 			n.tell(func(*wire.State) {})
@@ -186,7 +187,7 @@ func (n *run) take(f wire.Frame) error {
 	return nil
 }
 
-// versionError is the version of a helper of another release. No other stream to it fares better.
+// versionError is the version of a helper from another release. Another stream to it would fail as well.
 type versionError int
 
 func (v versionError) Error() string {
@@ -211,12 +212,12 @@ func (o *output) take(f wire.Frame) error {
 	return err
 }
 
-// deleteGrace is what the kubelet gives a pod whose run is over or is to be ended by deleting it, in seconds.
+// deleteGrace is the grace period, in seconds, of a pod whose run is over or is ended by deleting the pod.
 const deleteGrace = 1
 
 var errInfra = errors.New("kubernetes")
 
-// supervise sees the run through to its end.
+// supervise follows the run until its end.
 func (n *run) supervise() {
 	defer n.runtime.runs.Remove(n)
 	defer n.runtime.watcher.drop(n.name)
@@ -259,7 +260,7 @@ func (n *run) supervise() {
 	}
 	close(n.done)
 	l, said := n.current(), make(chan struct{})
-	go func() { // a stream that has stalled takes nothing
+	go func() { // a stalled stream blocks the write
 		_ = l.send(wire.Frame{Kind: wire.Done})
 		close(said)
 	}()
@@ -277,7 +278,8 @@ func (n *run) current() *link {
 	return n.link
 }
 
-// judge fills in how the run ended: what Pawl recorded, then what the kernel counted, then what the program did.
+// judge determines how the run ended: first from what Pawl recorded, then from the kernel's counters, then from the program's
+// exit.
 func (n *run) judge(report *wire.Report) {
 	r, limits := &n.result, n.spec.Limits
 	r.StdoutBytes, r.StderrBytes = n.outputs[0].kept, n.outputs[1].kept
@@ -335,7 +337,7 @@ func (n *run) judge(report *wire.Report) {
 	}
 }
 
-// delete asks for the pod to be deleted, some times when the cluster does not answer.
+// delete asks for the deletion of the pod, several times when the cluster does not answer.
 func (n *run) delete() error {
 	var err error
 	for range 3 {
@@ -350,7 +352,7 @@ func (n *run) delete() error {
 	return err
 }
 
-// discard removes what a start has left. Where a program may have begun it waits until that has certainly ended.
+// discard removes what a start created. Where the program may have begun it waits until the program has certainly ended.
 func (n *run) discard() {
 	_ = n.delete()
 	if !n.ordered {
@@ -371,14 +373,14 @@ func (n *run) discard() {
 	}
 }
 
-// remove deletes one pod. That there is none is as good.
+// remove deletes one pod. A pod that does not exist is no error.
 func (r *Runtime) remove(ctx context.Context, name string, uid types.UID) error {
 	options := metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(deleteGrace))}
 	if uid != "" {
 		options.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
 	err := r.pods.delete(ctx, name, options)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another pod of the name
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted already, or another pod has the name
 		return nil
 	}
 	return err

@@ -19,24 +19,25 @@ import (
 )
 
 const (
-	// startWithin is how long a pod may take until its program executes: for a place in the quota, for a node to be added, and an image
-	// to be pulled.
+	// startWithin bounds the time until a pod's program executes: the wait for room in the quota, for a new node, and for the pull of
+	// an image.
 	startWithin = 15 * time.Minute
-	// pullWithin is how long an image may fail to be pulled, which may be the registry's trouble or a name that is wrong.
+	// pullWithin is how long the pull of an image may fail: the registry may have a fault, or the name may be wrong.
 	pullWithin = 5 * time.Minute
-	// keeperlessFirst and keeperlessMost are the pauses before another pod is made in the place of one whose keeper did not start.
+	// keeperlessFirst and keeperlessMost are the shortest and longest pause before a new pod replaces one whose keeper did not
+	// start.
 	keeperlessFirst = 5 * time.Second
 	keeperlessMost  = time.Minute
-	// orphanSlack is by how much longer than OrphanAfter a program may go on without a worker: until a keeper has noticed that a stream is
-	// silent, and process 1 has killed all.
+	// orphanSlack is by how much longer than OrphanAfter a program may run without a worker: until a keeper has noticed that a stream is
+	// silent, and process 1 has killed all processes.
 	orphanSlack = 30 * time.Second
-	// fenceQuiet is how long an earlier attempt may take to end until that is told.
+	// fenceQuiet is how long an earlier attempt may take to end before Spec.Note reports it.
 	fenceQuiet = 10 * time.Second
-	// answerWithin is how long after its start a keeper may leave an exec unanswered until that is told.
+	// answerWithin is how long after its start a keeper may leave an exec unanswered before Spec.Note reports it.
 	answerWithin = 5 * time.Second
 )
 
-// start does everything up to the moment when the program is executing, or takes it back.
+// start does everything up to the moment when the program executes, or undoes it.
 func (n *run) start(ctx context.Context) (err error) {
 	r := n.runtime
 	entered := time.Now()
@@ -44,10 +45,10 @@ func (n *run) start(ctx context.Context) (err error) {
 	defer cancel()
 	begun, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { // a runtime that closes does not wait for an image
+	go func() { // closing the runtime does not wait for an image
 		select {
 		case <-n.endedAt:
-			if e, _ := n.ended.Get(); e.Verdict != runtime.OutputLimit { // its program has begun, and the keeper tells that next
+			if e, _ := n.ended.Get(); e.Verdict != runtime.OutputLimit { // the program has begun, and the keeper reports that next
 				stop()
 			}
 		case <-begun.Done():
@@ -80,7 +81,7 @@ func (n *run) start(ctx context.Context) (err error) {
 	if err := n.fence(begun); err != nil {
 		return err
 	}
-	created = true // an answer that is lost may have been a yes
+	created = true // a creation without a response may have succeeded
 	for pause := keeperlessFirst; ; pause = min(2*pause, keeperlessMost) {
 		if err = n.create(begun); err == nil {
 			err = n.reach(begun)
@@ -111,8 +112,8 @@ func (n *run) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// create makes the pod. An answer that was lost is asked for again: the pod's nonce tells whether it is there already.
-// A request is not given up when the start is: the API server might carry it out after the DELETE that takes the pod back.
+// create makes the pod. After a lost response it asks again: the pod's nonce shows whether the pod exists already. A
+// request is not cancelled with the start: the API server might carry it out after the DELETE that removes the pod.
 func (n *run) create(ctx context.Context) error {
 	manifest := n.manifest()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -145,9 +146,9 @@ func (n *run) create(ctx context.Context) error {
 	}
 }
 
-// fence removes the pods of earlier attempts at the same execution and waits until they are gone: their programs must not run
-// beside this one's. The kubelet confirms that. A node that cannot be reached does not; its keeper ends the program when no worker has
-// reached it for OrphanAfter, and no worker can have since the pod was told to end, so that time is waited for instead.
+// fence removes the pods of earlier attempts at the same execution and waits until they are gone: their programs must not run beside
+// this one's. The kubelet confirms that. An unreachable node does not; its keeper ends the program when no worker has reached it for
+// OrphanAfter, and no worker can have reached it since the pod was told to end, so fence waits for that time instead.
 func (n *run) fence(ctx context.Context) error {
 	execution, mine := n.spec.Labels["execution"], n.spec.Labels["attempt"]
 	number, err := strconv.Atoi(mine)
@@ -192,9 +193,9 @@ func (n *run) fence(ctx context.Context) error {
 	}
 }
 
-// reach waits for the pod, gives the order, and returns when the program executes.
+// reach waits for the pod, sends the order, and returns when the program executes.
 func (n *run) reach(ctx context.Context) error {
-	var answered time.Time // when the keeper was tried that has answered
+	var answered time.Time // start of the try that the keeper answered
 	var tries *tries       // nil: the pod has no node
 	defer func() {
 		if tries != nil {
@@ -251,7 +252,8 @@ func (n *run) reach(ctx context.Context) error {
 	}
 }
 
-// waits tells what the cluster says that the pod waits for, or else event. Its error is why the pod will not start.
+// waits reports through Spec.Note what the pod waits for according to the cluster, or else event. It returns an error when the
+// pod will not start.
 func (n *run) waits(pod *v1.Pod, event string) error {
 	if err := hopeless(pod); err != nil {
 		return err
@@ -272,7 +274,7 @@ func (n *run) waits(pod *v1.Pod, event string) error {
 	return nil
 }
 
-// warning is the last of what the cluster has warned about a pod, such as a volume that cannot be mounted; empty: of nothing.
+// warning is the cluster's last warning event about a pod, such as a volume that cannot be mounted; empty: there is none.
 func (n *run) warning(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -292,7 +294,7 @@ func (n *run) warning(ctx context.Context) string {
 	return fmt.Sprintf("%s: %s", found.Items[last].Reason, strings.TrimSpace(found.Items[last].Message))
 }
 
-// say tells what the run waits for outside of its program, when that has changed.
+// say reports through Spec.Note what the run waits for, when that has changed.
 func (n *run) say(waiting string) {
 	if n.waiting == waiting {
 		return
@@ -304,7 +306,7 @@ func (n *run) say(waiting string) {
 }
 
 // order tries once to reach the keeper and, when it does, waits until the program has begun. It returns false without an error
-// when nobody answers yet.
+// when the keeper does not answer yet.
 func (n *run) order(ctx context.Context) (began bool, err error) {
 	l, err := n.connect()
 	if err != nil {
@@ -316,7 +318,7 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 		}
 	}()
 	sent := make(chan error, 1)
-	look := time.NewTicker(lookEvery) // the keeper is there before the program's image is
+	look := time.NewTicker(lookEvery) // the keeper runs before the program's image is pulled
 	defer look.Stop()
 	for {
 		state, changed := n.now()
@@ -336,7 +338,7 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 			n.ordered = false // nothing runs
 			return false, fmt.Errorf("%w: %s", is, state.Failure.Text)
 		case wire.Lost, wire.Broken:
-			if n.ordered { // the program may have begun, and its last words and its end are told as those of a run
+			if n.ordered { // the program may have begun; its last output and its end are reported like those of a run
 				return true, nil
 			}
 			return false, fmt.Errorf("%w: kubernetes: pod %s was lost before its program began", runtime.ErrUnavailable, n.name)
@@ -345,7 +347,7 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 		if deleted {
 			return false, errDeleted(n.name, pod)
 		}
-		if !n.ordered { // else the keeper says how it ends
+		if !n.ordered { // else the keeper reports how it ends
 			if err := n.waits(pod, ""); err != nil {
 				return false, err
 			}
@@ -374,18 +376,20 @@ func (n *run) order(ctx context.Context) (began bool, err error) {
 	}
 }
 
-// errDeleted is the end of a start whose pod is gone; pod is what was last seen of it, if anything was.
+// errDeleted is the error of a start whose pod is gone; pod is its last known state, or nil.
 func errDeleted(name string, pod *v1.Pod) error {
 	return &runtime.TakenError{Cause: causeOf(pod),
 		Err: fmt.Errorf("%w: kubernetes: pod %s was deleted by another before its program began: %s", runtime.ErrUnavailable, name, describe(pod))}
 }
 
-// denied reports whether an exec failed for want of rights. The WebSocket library tells of the status in its text only.
+// denied reports whether an exec failed because of missing permissions. The WebSocket library reports the status only in its
+// text.
 func denied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || strings.Contains(err.Error(), "403 Forbidden") || strings.Contains(err.Error(), "forbidden")
 }
 
-// sendOrder says what to run. An error is the Spec's, or that of its files; a stream that breaks off ends by itself.
+// sendOrder sends the command and its files. An error is one of the Spec or of its files; a stream that breaks off ends by
+// itself.
 func (n *run) sendOrder(l *link) error {
 	if err := l.sendMessage(wire.Order, &n.command); err != nil {
 		return nil

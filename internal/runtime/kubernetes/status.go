@@ -58,7 +58,7 @@ func hopeless(pod *v1.Pod) error {
 		}
 		return fmt.Errorf("%w: kubernetes: image %s: StartError: %s", runtime.ErrSpec, main.Image, main.State.Terminated.Message)
 	}
-	// A pod ends without an error, too: its keeper lets process 1 go when no worker has reached it in time.
+	// A pod can also end without an error: its keeper releases process 1 when no worker has reached it in time.
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodFailed || over(pod) {
 		err := fmt.Errorf("%w: kubernetes: pod %s ended before its program began: %s", runtime.ErrUnavailable, pod.Name, ending(pod))
 		if cause := causeOf(pod); cause != "" {
@@ -69,8 +69,8 @@ func hopeless(pod *v1.Pod) error {
 	return nil
 }
 
-// errKeeperless is the end of a pod whose program's container was started though its keeper was not: the kubelet goes on to the next
-// container where one fails, and starts neither again.
+// errKeeperless is the end of a pod whose program's container started although its keeper did not: after a container that fails, the
+// kubelet goes on to the next, and restarts neither.
 var errKeeperless = errors.New("the pod's keeper did not start")
 
 // keeperless says why.
@@ -89,7 +89,7 @@ func keeperless(pod *v1.Pod) string {
 	return "the cluster does not say why"
 }
 
-// unpulled names the image that a node has not been able to pull, with the registry's words; empty: there is none.
+// unpulled describes the image that a node has failed to pull, in the registry's words; empty: there is none.
 func unpulled(pod *v1.Pod) string {
 	if pod == nil {
 		return ""
@@ -106,7 +106,7 @@ func containers(pod *v1.Pod) []v1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// waitsFor says what a pod that has not started waits for; empty: for nothing that the cluster tells of.
+// waitsFor describes what a pod that has not started waits for; empty: the cluster reports nothing.
 func waitsFor(pod *v1.Pod) string {
 	if pod == nil {
 		return ""
@@ -127,7 +127,7 @@ func waitsFor(pod *v1.Pod) string {
 	return ""
 }
 
-// causeOf is by what the cluster has taken a pod away; empty: it has not.
+// causeOf is the reason for which the cluster removed a pod; empty: it did not.
 func causeOf(pod *v1.Pod) runtime.Cause {
 	if pod == nil {
 		return runtime.Deleted
@@ -166,7 +166,7 @@ func causeOf(pod *v1.Pod) runtime.Cause {
 	return ""
 }
 
-// ending is what the cluster says of a pod that is over, for people.
+// ending describes, for people, the end of a pod in the cluster's words.
 func ending(pod *v1.Pod) string {
 	var said []string
 	add := func(text string) {

@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// sweepEvery is how often orphans are looked for.
+	// sweepEvery is the interval between searches for orphans.
 	sweepEvery = 30 * time.Second
-	// sweepAfter is how long a pod of another worker has been over before it is taken for one whose worker is dead: a living one
+	// sweepAfter is how long a pod of another worker must have been over before that worker is assumed dead: a living worker
 	// deletes its pods at once.
 	sweepAfter = time.Minute
 )
 
-// sweepAgain looks for orphans until ctx ends. It says nothing: what matters of a cluster that does not answer, the next run
-// says.
+// sweepAgain searches for orphans until ctx ends. It reports no error: the next run reports a cluster that does not answer.
 func (r *Runtime) sweepAgain(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -33,9 +32,10 @@ func (r *Runtime) sweepAgain(ctx context.Context) {
 	}
 }
 
-// sweep deletes the pods of workers that are no more: a pod whose worker has died ends by itself, since its keeper
-// waits for one only so long, and is then deleted here. Of this worker's earlier lives it deletes what is not taken up,
-// and of this one what is over and could not be deleted when its run ended. It returns how many it deleted.
+// sweep deletes the pods of dead workers: such a pod ends by itself, because its keeper waits for a worker only for a
+// limited time, and is then deleted here. Of the pods of this worker's earlier processes it deletes those that are not
+// taken up, and of this process those that are over and could not be deleted when their run ended. It returns the
+// number of deleted pods.
 func (r *Runtime) sweep(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
 	for _, which := range []metav1.ListOptions{
@@ -57,7 +57,7 @@ func (r *Runtime) sweep(ctx context.Context, now time.Time) (int, error) {
 	return deleted, nil
 }
 
-// unneeded reports whether no run needs a pod any more, or ever will.
+// unneeded reports whether no run needs a pod now or later.
 func (r *Runtime) unneeded(pod *v1.Pod, now time.Time) bool {
 	switch {
 	case pod.Labels[labelLife] == r.life:
@@ -75,7 +75,7 @@ func (r *Runtime) sweepUp(ctx context.Context, pod *v1.Pod) error {
 	return r.remove(ctx, pod.Name, pod.UID)
 }
 
-// orphaned reports whether a pod is over and nobody has deleted it, or has outlived its limits.
+// orphaned reports whether a pod is over and was not deleted, or has outlived its limits.
 func orphaned(pod *v1.Pod, now time.Time) bool {
 	if expires, err := strconv.ParseInt(pod.Annotations[annotationExpires], 10, 64); err == nil && now.Unix() > expires {
 		return true

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// Template is what an operator may say of all pods: the fields of a pod that decide where it runs and what the node gives it. All others
-// are Pawl's own, because its promises hang on them.
+// Template holds the operator's settings for all pods: the fields of a pod that decide where it runs and what the node gives it. All
+// other fields are Pawl's, because its guarantees depend on them.
 type Template struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels"`
@@ -36,7 +36,7 @@ type Template struct {
 	} `json:"spec"`
 }
 
-// readTemplate reads a template from a file; an empty name is none.
+// readTemplate reads a template from a file; without a name it returns an empty template.
 func readTemplate(file string) (*Template, error) {
 	t := new(Template)
 	if file == "" {
@@ -68,7 +68,7 @@ func readTemplate(file string) (*Template, error) {
 	return t, nil
 }
 
-// apply adds to a pod what the template says.
+// apply adds the template's settings to a pod.
 func (t *Template) apply(pod *v1.Pod) {
 	add := func(to *map[string]string, all map[string]string) {
 		if *to == nil {

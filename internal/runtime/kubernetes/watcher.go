@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watcher follows this runtime's pods with one watch, and wakes those who wait for one.
+// watcher follows this runtime's pods with one watch, and wakes the runs that wait for a pod.
 type watcher struct {
 	runtime *Runtime
 	within  time.Duration // bounds a listing
@@ -19,7 +19,7 @@ type watcher struct {
 	fault   error // of the last listing
 }
 
-// seen is what is known of a pod that somebody follows.
+// seen is the known state of a pod that a run follows.
 type seen struct {
 	pod     *v1.Pod // nil: nothing yet
 	deleted bool    // the object is gone
@@ -37,7 +37,7 @@ func (w *watcher) add(name string) {
 	w.pods[name] = &seen{changed: make(chan struct{})}
 }
 
-// begin gives what was asked for outside of the watch, unless the watch has told something meanwhile.
+// begin records a pod that was read outside of the watch, unless the watch has reported it meanwhile.
 func (w *watcher) begin(pod *v1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,14 +60,14 @@ func (w *watcher) follows(name string) bool {
 	return w.pods[name] != nil
 }
 
-// trouble is why the pods could not be listed when that was tried last; nil: they could.
+// trouble is the error of the last listing of pods; nil: it succeeded.
 func (w *watcher) trouble() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.fault
 }
 
-// untold says why the cluster tells nothing of pods; empty: it would.
+// untold explains why the cluster reports nothing about pods; empty: nothing is wrong.
 func (r *Runtime) untold() string {
 	if err := r.watcher.trouble(); err != nil {
 		return "the cluster does not tell of the pod: " + r.refused("list pods", err).Error()
@@ -75,7 +75,7 @@ func (r *Runtime) untold() string {
 	return ""
 }
 
-// look returns what is known of a pod, and a channel that is closed when that changes.
+// look returns the known state of a pod, and a channel that is closed when it changes.
 func (w *watcher) look(name string) (pod *v1.Pod, deleted bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +85,7 @@ func (w *watcher) look(name string) (pod *v1.Pod, deleted bool, changed <-chan s
 	return nil, true, nil
 }
 
-// note takes what the cluster says of a pod.
+// note records a state of a pod from the cluster.
 func (w *watcher) note(pod *v1.Pod, deleted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *watcher) note(pod *v1.Pod, deleted bool) {
 	s.changed = make(chan struct{})
 }
 
-// missing takes the pods that had been there before a listing and are not in it for deleted.
+// missing marks as deleted the pods that existed before a listing and are not in it.
 func (w *watcher) missing(before, listed map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,9 +112,10 @@ func (w *watcher) missing(before, listed map[string]bool) {
 }
 
 const (
-	// followAgain is the pause after a watch that could not be had.
+	// followAgain is the pause after a watch that failed.
 	followAgain = 500 * time.Millisecond
-	// watchFor is how long one watch lasts. A proxy may keep a connection open that the API server has lost, and then says nothing for ever.
+	// watchFor is how long one watch lasts. A proxy may keep a connection open that the API server has lost, and the watch is then
+	// silent for ever.
 	watchFor = 5 * time.Minute
 )
 
@@ -129,7 +130,7 @@ func (w *watcher) follow(ctx context.Context) {
 	}
 }
 
-// once lists the pods and watches them from there, until the watch ends: the server ends it after watchFor.
+// once lists the pods and watches them from that state until the watch ends: the server ends it after watchFor.
 func (w *watcher) once(ctx context.Context) {
 	pods, options := w.runtime.pods, metav1.ListOptions{LabelSelector: labelOwner + "=" + w.runtime.owner}
 	before, listed := make(map[string]bool), make(map[string]bool)
@@ -145,7 +146,7 @@ func (w *watcher) once(ctx context.Context) {
 	w.fault = err
 	w.mu.Unlock()
 	if err != nil {
-		return // what needs the cluster says so
+		return // the runs that need the cluster report the error
 	}
 	for i := range found.Items {
 		listed[found.Items[i].Name] = true
@@ -167,7 +168,7 @@ func (w *watcher) once(ctx context.Context) {
 		case e, ok := <-stream.ResultChan():
 			pod, isPod := e.Object.(*v1.Pod)
 			if !ok || !isPod {
-				return // or an error such as 410: what happened meanwhile is in the next listing
+				return // or an error such as 410: the next listing includes what happened meanwhile
 			}
 			w.note(pod, e.Type == watch.Deleted)
 		}

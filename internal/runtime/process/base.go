@@ -17,21 +17,21 @@ const (
 	lockName   = "lock"
 )
 
-// base is the directory in which a runtime makes its runs' working directories. It is locked for as long as its owner
-// lives, so that the next process can tell what a dead one has left: the kernel takes the lock away, whatever the
-// owner died of and in whichever pid namespace it lived.
+// base is the directory that contains the working directories of a runtime's runs. It is locked while its owner
+// lives, so that the next process can recognize what a dead one left: the kernel releases the lock however the owner
+// died and whichever pid namespace it was in.
 type base struct {
 	dir  string
 	lock *os.File
 }
 
-// makeBase sweeps up after the dead and makes a directory in parent; empty means the system's temporary directory.
+// makeBase removes what dead processes left and makes a directory in parent; empty means the system's temporary directory.
 func makeBase(parent string) (*base, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
 	sweep(parent)
-	// It gets its real name when it is locked, or a sweep could come in between.
+	// The directory gets its final name once it is locked: a sweep could remove it in between.
 	unnamed, err := os.MkdirTemp(parent, ".pawl-new-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for runs: %w", err)
@@ -50,13 +50,12 @@ func makeBase(parent string) (*base, error) {
 	return &base{dir, lock}, nil
 }
 
-// close removes the directory and then gives up the lock.
+// close removes the directory and then releases the lock.
 func (b *base) close() error {
 	return errors.Join(removeAll(b.dir), b.lock.Close())
 }
 
-// sweep removes the directories of owners that are no more. What it cannot remove it leaves to others: it may belong to
-// another user.
+// sweep removes the directories of dead owners. It ignores failures: a directory may belong to another user.
 func sweep(parent string) {
 	found, _ := filepath.Glob(filepath.Join(parent, basePrefix+"*", lockName))
 	for _, name := range found {

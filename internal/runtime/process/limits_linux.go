@@ -19,18 +19,18 @@ const (
 	maxrssUnit  = 1 << 10 // kilobytes
 )
 
-// mostStack is the largest stack: threads reserve as much address space.
+// mostStack is the largest stack: threads reserve that much address space.
 const mostStack = 1 << 30
 
-// attributes put a program into a session of its own and let it die with Pawl.
+// attributes put a program into its own session and end it when Pawl dies.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// limitProcess sets limits of each process by itself, so that they do not depend on the shell that has started Pawl, and makes the kernel
-// choose it rather than Pawl, whose low score it inherits, when the machine has no memory left. Trusted programs may raise those that
-// are for accidents, as far as Pawl itself could. It is best effort: what a program does in the first microseconds is not bounded, and
-// trusted programs do not race for that.
+// limitProcess sets the limits of each single process, so that they do not depend on the shell that started Pawl, and makes the kernel
+// choose the program rather than Pawl, whose low score it inherits, when memory runs out. Trusted programs may raise the limits that only
+// guard against accidents, as far as Pawl itself could. The limits are best effort: they do not apply in a program's first microseconds,
+// and trusted programs do not exploit that.
 func limitProcess(pid int, l runtime.Limits) {
 	seconds := uint64(math.Ceil(l.EndCPU().Seconds()))
 	set := map[int]unix.Rlimit{
@@ -53,8 +53,8 @@ func limitProcess(pid int, l runtime.Limits) {
 	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
 }
 
-// withStack starts a process by start with the limit on its stack: where the kernel puts the rest of its memory depends on that. Go's
-// threads do not look at the limit, which is Pawl's own meanwhile.
+// withStack starts a process with the limit on its stack: the kernel lays out the rest of its memory by that limit. Pawl itself has
+// that limit meanwhile; Go's threads ignore it.
 func withStack(l runtime.Limits, start func()) {
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_STACK, &own) != nil {
@@ -67,8 +67,8 @@ func withStack(l runtime.Limits, start func()) {
 	_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: own.Cur, Max: max(soft, own.Max)})
 }
 
-// groupLives says whether a process group has members that are not zombies. Orphans are reaped by the system's init,
-// some of which take their time; what is dead is dead.
+// groupLives reports whether a process group has members that are not zombies. The system's init reaps orphans,
+// which can take some time.
 func groupLives(id int) bool {
 	if unix.Kill(-id, 0) != nil {
 		return false

@@ -15,7 +15,7 @@ const (
 	maxrssUnit  = 1 // bytes
 )
 
-// attributes put a program into a session of its own.
+// attributes put a program into its own session.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // limitProcess does nothing: another process's limits cannot be set here.
@@ -26,5 +26,5 @@ const mostStack = 1 << 30
 
 func withStack(_ runtime.Limits, start func()) { start() }
 
-// groupLives says whether a process group has members; EPERM is what macOS says of a group of zombies.
+// groupLives reports whether a process group has members; macOS returns EPERM for a group of zombies.
 func groupLives(id int) bool { return unix.Kill(-id, 0) == nil }

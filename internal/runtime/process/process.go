@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package process runs programs as plain children of Pawl, in a directory of their own. It isolates nothing: a program
+// Package process runs programs as plain children of Pawl, each in its own directory. It isolates nothing: a program
 // can do whatever the user who runs Pawl can do, and a process that leaves its session survives the run. It is for
-// trusted work and for hosts without a sandbox, and is never chosen by itself.
+// trusted work and for hosts without a sandbox, and never a default.
 package process
 
 import (
@@ -25,19 +25,19 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
-// Name is what users call this backend.
+// Name is the backend's name for users.
 const Name = "process"
 
 // Options configure New. The zero value is ready to use.
 type Options struct {
-	// Dir is where working directories are made; empty means the system's temporary directory.
+	// Dir is the parent of the working directories; empty means the system's temporary directory.
 	Dir string
 }
 
 // Runtime starts plain processes. It is safe for concurrent use.
 type Runtime struct {
 	thread *spawn.Thread
-	// base is made by the first run: most servers never have one.
+	// base is created by the first run: most servers never need one.
 	base func() (*base, error)
 
 	runs runs.Set[*run]
@@ -58,7 +58,7 @@ func (r *Runtime) Name() string { return Name }
 // Isolation returns runtime.None.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.None }
 
-// Diagnose says what to expect; a process can always be started.
+// Diagnose describes the backend; a process can always be started.
 func (r *Runtime) Diagnose(context.Context) []runtime.Finding {
 	return []runtime.Finding{
 		{What: "isolation", OK: true, Say: "none: programs can do what the user who runs Pawl can do; for trusted code only"},
@@ -79,7 +79,7 @@ func (r *Runtime) Close() error {
 	}
 	b, err := r.base()
 	if err != nil {
-		return nil // no run has ever begun, and each has said why
+		return nil // no run ever began, and each returned this error
 	}
 	return b.close()
 }
@@ -105,7 +105,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	return n, nil
 }
 
-// placeFiles writes the inputs beneath dir.
+// placeFiles writes the inputs to dir.
 func placeFiles(dir string, spec runtime.Spec) error {
 	var total int64
 	for _, f := range spec.Files {
@@ -143,7 +143,7 @@ func placeFiles(dir string, spec runtime.Spec) error {
 }
 
 // placeFile writes one input. No process may be forked while the file is open: the child would hold it open for writing
-// until it executes, and a file that is open for writing cannot be executed by any process.
+// until it executes, and no process can execute a file that is open for writing.
 func placeFile(path string, mode os.FileMode, content io.Reader) (int64, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return 0, err
@@ -158,7 +158,7 @@ func placeFile(path string, mode os.FileMode, content io.Reader) (int64, error) 
 	return size, errors.Join(err, out.Close())
 }
 
-// lookUp finds a program as a shell would, in the PATH of the program's own environment.
+// lookUp finds a program as a shell does, in the PATH of the program's own environment.
 func lookUp(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		path := name
@@ -195,7 +195,7 @@ func executable(path string) error {
 	return unix.Access(path, unix.X_OK)
 }
 
-// removeAll removes a working directory even if the program has taken its owner's permissions away.
+// removeAll removes a working directory even if the program has removed its owner's permissions.
 func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil

@@ -35,7 +35,7 @@ type run struct {
 
 	ended verdict.Record
 	group sync.Mutex // guards process and gone
-	gone  bool       // the group's id may belong to others by now
+	gone  bool       // the kernel may have reused the group's id
 
 	done   chan struct{}
 	result runtime.Result
@@ -50,7 +50,7 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-// Terminate asks the program to end, and kills it when the grace is over.
+// Terminate sends SIGTERM to the program, and kills it after the grace period.
 func (n *run) Terminate(reason string, grace time.Duration) {
 	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
 	if grace <= 0 || !n.ended.Set(e) {
@@ -73,11 +73,11 @@ func (n *run) signalGroup(signal unix.Signal) {
 	n.group.Lock()
 	defer n.group.Unlock()
 	if n.process != nil && !n.gone {
-		_ = unix.Kill(-n.process.Pid, signal) // there may be nobody left
+		_ = unix.Kill(-n.process.Pid, signal) // the group may be empty
 	}
 }
 
-// start does everything up to the moment when the program is executing, or takes it back.
+// start does everything up to the moment when the program executes, or undoes it.
 func (n *run) start() (err error) {
 	base, err := n.runtime.base()
 	if err != nil {
@@ -106,7 +106,7 @@ func (n *run) start() (err error) {
 	}
 	env := n.spec.Env
 	if env == nil {
-		env = []string{} // nil would mean our own
+		env = []string{} // nil would mean Pawl's own
 	}
 	var process *os.Process
 	n.runtime.thread.Do(func() {
@@ -122,7 +122,7 @@ func (n *run) start() (err error) {
 	n.group.Lock()
 	n.process, n.started = process, time.Now()
 	n.group.Unlock()
-	if _, ended := n.ended.Get(); ended { // while it was being started
+	if _, ended := n.ended.Get(); ended { // the run was ended while it started
 		n.killGroup()
 	}
 	limitProcess(n.process.Pid, n.spec.Limits)
@@ -131,7 +131,7 @@ func (n *run) start() (err error) {
 	return nil
 }
 
-// openStreams makes the pipes; the program's ends are returned in the order of their descriptors.
+// openStreams creates the pipes and returns the program's ends in the order of their descriptors.
 func (n *run) openStreams() (inside []*os.File, err error) {
 	var stdin *os.File
 	if n.spec.Stdin == nil {
@@ -159,7 +159,7 @@ func (n *run) pump() {
 	n.pumps.Go(func() { n.outBytes = drain.Pump(n.stdout, n.spec.Stdout, n.budget) })
 	n.pumps.Go(func() { n.errBytes = drain.Pump(n.stderr, n.spec.Stderr, n.budget) })
 	if n.stdin != nil {
-		// Ends with the input or with the last reader; a Read that never returns keeps its goroutine and nothing else.
+		// The copy ends with the input or with the last reader; a Read that never returns keeps only its goroutine.
 		go func() {
 			_, _ = io.Copy(n.stdin, n.spec.Stdin)
 			n.stdin.Close()
@@ -167,11 +167,11 @@ func (n *run) pump() {
 	}
 }
 
-// drainGrace is how long output may still be read after the whole group is dead. Only a process that left the session
-// can hold the pipes for longer, and it must not hold the run.
+// drainGrace is how long output may be read after the whole group is dead. Only a process that left the session can
+// hold the pipes open longer, and it must not hold up the run.
 const drainGrace = time.Second
 
-// supervise sees the run through to its end.
+// supervise follows the run until its end.
 func (n *run) supervise() {
 	defer n.runtime.runs.Remove(n)
 	defer close(n.done)
@@ -196,7 +196,7 @@ func (n *run) supervise() {
 	}
 }
 
-// awaitGroup waits until nobody is left in the process group.
+// awaitGroup waits until the process group is empty.
 func (n *run) awaitGroup() error {
 	defer func() {
 		n.group.Lock()
@@ -213,7 +213,7 @@ func (n *run) awaitGroup() error {
 	return nil
 }
 
-// judge fills in how the run ended: what Pawl decided, then what the program did.
+// judge determines how the run ended: first from what Pawl decided, then from the program's exit.
 func (n *run) judge(state *os.ProcessState) {
 	r := &n.result
 	defer r.NoteLimits(false, false)
@@ -228,7 +228,7 @@ func (n *run) judge(state *os.ProcessState) {
 	if e.Verdict == "" && status.Signaled() && status.Signal() == syscall.SIGXCPU {
 		e = verdict.CPU(n.spec.Limits)
 	}
-	if e = verdict.OnTime(e, e.Verdict == "", *r, n.spec.Limits); e.Verdict == "" && n.budget.Exceeded() { // it ended before it could be killed for that
+	if e = verdict.OnTime(e, e.Verdict == "", *r, n.spec.Limits); e.Verdict == "" && n.budget.Exceeded() { // it ended before the kill
 		e = verdict.Output(n.spec.Limits)
 	}
 	switch {

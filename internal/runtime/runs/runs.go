@@ -1,4 +1,4 @@
-// Package runs has the runs in progress of a runtime, which ends them when it closes.
+// Package runs holds a runtime's runs in progress, and ends them when the runtime closes.
 package runs
 
 import (
@@ -9,7 +9,7 @@ import (
 // ErrClosed is returned by a start after Close.
 var ErrClosed = errors.New("runtime is closed")
 
-// Set are the runs in progress. The zero value is empty. It is safe for concurrent use.
+// Set holds the runs in progress. The zero value is empty. It is safe for concurrent use.
 type Set[R interface {
 	comparable
 	Kill(reason string)
@@ -20,7 +20,7 @@ type Set[R interface {
 	idle   sync.WaitGroup
 }
 
-// Add adds a run, or fails with ErrClosed. Wait waits until Remove is called for it.
+// Add adds a run, or fails with ErrClosed. Wait waits until Remove is called for the run.
 func (s *Set[R]) Add(run R) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *Set[R]) Add(run R) error {
 	return nil
 }
 
-// Remove removes a run of which nothing is left.
+// Remove removes a run that has ended completely.
 func (s *Set[R]) Remove(run R) {
 	s.mu.Lock()
 	delete(s.runs, run)
@@ -54,7 +54,7 @@ func (s *Set[R]) Hold() (release func(), err error) {
 	return s.idle.Done, nil
 }
 
-// Close kills every run and lets none be added. It reports whether this is the first call.
+// Close kills every run and prevents new ones. It reports whether this is the first call.
 func (s *Set[R]) Close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func shell(script string, args ...string) runtime.Spec {
 	}
 }
 
-// output collects what a program writes and lets a test wait for a part of it.
+// output collects a program's output and lets a test wait for a part of it.
 type output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -68,7 +68,7 @@ func (o *output) await(t testing.TB, text string) {
 	}
 }
 
-// finish runs a spec to its end and returns the result and what was written.
+// finish runs a spec to its end and returns the result and the output.
 func finish(t testing.TB, r runtime.Runtime, spec runtime.Spec) (result runtime.Result, stdout, stderr string) {
 	t.Helper()
 	out, errs := newOutput(), newOutput()
@@ -88,7 +88,7 @@ func wantVerdict(t testing.TB, got runtime.Result, want ...runtime.Verdict) {
 	}
 }
 
-// behave checks what every backend owes to programs that mean no harm.
+// behave checks what every backend must do for harmless programs.
 func behave(t *testing.T, s *suite) {
 	r := open(t, s.open)
 	run := func(name string, f func(testing.TB)) { s.run(t, "Behaviour/"+name, name, f) }
@@ -210,7 +210,7 @@ func equal(a, b map[string]string) bool {
 	return true
 }
 
-// mounts runs a toolchain that lies where only its owner can reach it.
+// mounts runs a toolchain in a directory that only its owner can enter.
 func mounts(t testing.TB, r runtime.Runtime) {
 	private := t.TempDir()
 	tools := filepath.Join(private, "tools")
@@ -250,14 +250,14 @@ func mounts(t testing.TB, r runtime.Runtime) {
 	}
 }
 
-// stdin feeds programs that do not read.
+// stdin gives input to programs that do not read it.
 func stdin(t testing.TB, r runtime.Runtime) {
 	spec := shell("exit 0")
 	spec.Stdin = strings.NewReader(strings.Repeat("x", 1<<20))
 	result, _, _ := finish(t, r, spec)
 	wantVerdict(t, result, runtime.OK)
 
-	blocked, release := io.Pipe() // a reader that never ends must not hold the run
+	blocked, release := io.Pipe() // a reader that never ends must not hold up the run
 	defer release.Close()
 	spec = shell("exit 0")
 	spec.Stdin = blocked
@@ -271,7 +271,7 @@ func stdin(t testing.TB, r runtime.Runtime) {
 		t.Errorf("the program read %q bytes of 1048576", stdout)
 	}
 
-	// What is given while it runs is read while it runs, and what is written is seen before the end.
+	// Input that is given while the program runs must reach it, and its output must be visible before its end.
 	listens, says := io.Pipe()
 	defer says.Close()
 	heard := newOutput()
@@ -315,7 +315,7 @@ func limits(t testing.TB, r runtime.Runtime) {
 	if len(stdout) != 1000 || result.StdoutBytes != 1000 {
 		t.Errorf("kept %d bytes and counted %d, want 1000", len(stdout), result.StdoutBytes)
 	}
-	// A daemon that keeps the pipes open must not hold the run.
+	// A daemon that keeps the pipes open must not hold up the run.
 	begin := time.Now()
 	result, stdout, _ = finish(t, r, shell("sleep 60 & echo done"))
 	wantVerdict(t, result, runtime.OK)

@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// canaries are things of the host that no program may change.
+// canaries are parts of the host that no program may change.
 type canaries struct {
 	file     string
 	hostname string
 	binary   os.FileInfo // this very program
 	settings map[string]string
 	mounts   []string
-	cgroups  int // of an idle runtime: it may keep some ready
+	cgroups  int // of an idle runtime, which may keep some ready
 }
 
 const canaryText = "the host's own\n"
 
-// watchedSettings are what an escaped program would change first.
+// watchedSettings are the settings that an escaped program would change first.
 var watchedSettings = []string{
 	"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/sysrq", "/proc/sys/kernel/hostname",
 	"/proc/sys/kernel/domainname", "/proc/sys/vm/overcommit_memory", "/proc/sys/user/max_user_namespaces",
@@ -51,7 +51,7 @@ func plantCanaries(t testing.TB) *canaries {
 	return c
 }
 
-// check finds out whether the host is as it was and whether anything of the run with this token is left.
+// check verifies that the host is unchanged and that no process of the run with this token is left.
 func (c *canaries) check(t testing.TB, token string) {
 	t.Helper()
 	if text, err := os.ReadFile(c.file); err != nil || string(text) != canaryText {
@@ -69,7 +69,7 @@ func (c *canaries) check(t testing.TB, token string) {
 			t.Errorf("%s is %q and was %q", path, text, c.settings[path])
 		}
 	}
-	// A backend's daemon may take its mounts away a moment after the end.
+	// A backend's daemon may unmount a moment after the end of the run.
 	if more, ok := settles(func() bool { return slices.Equal(hostMounts(), c.mounts) },
 		func() []string { return changes(c.mounts, hostMounts()) }); !ok {
 		t.Errorf("mounts of the host have changed: %q", more)
@@ -83,7 +83,7 @@ func (c *canaries) check(t testing.TB, token string) {
 	}
 }
 
-// steady waits, for at most two seconds, until what is counted stays as it is, and returns that.
+// steady waits, for at most two seconds, until a count stays the same, and returns it.
 func steady(count func() int) int {
 	last, same := -1, 0
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -100,7 +100,7 @@ func steady(count func() int) int {
 }
 
 // hostMounts lists this namespace's mounts, without those that container engines, network namespaces and the temporary
-// directories of other tests make and take away meanwhile.
+// directories of other tests create and remove meanwhile.
 func hostMounts() []string {
 	text, _ := os.ReadFile("/proc/self/mountinfo")
 	var mounts []string
@@ -115,7 +115,7 @@ func hostMounts() []string {
 	return mounts
 }
 
-// changes are the lines that only one of two sorted lists has.
+// changes are the lines that are in only one of two sorted lists.
 func changes(before, after []string) []string {
 	var only []string
 	for _, line := range before {
@@ -131,7 +131,7 @@ func changes(before, after []string) []string {
 	return only
 }
 
-// settles waits until good says so, for at most two seconds; what there is then is returned for the message.
+// settles waits for at most two seconds until good returns true; it then returns what for the message.
 func settles[T any](good func() bool, what func() T) (T, bool) {
 	var zero T
 	deadline := time.Now().Add(2 * time.Second)
@@ -159,7 +159,7 @@ func Processes(text string) []string {
 	return found
 }
 
-// Cgroups lists the cgroups that the process with this id has made for runs: backends put their own id in the name.
+// Cgroups lists the cgroups that the process with this id created for runs: backends put their own id into the name.
 func Cgroups(pid int) []string {
 	var found []string
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry os.DirEntry, err error) error {

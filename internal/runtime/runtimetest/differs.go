@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// Differs names what a backend answers otherwise than the suite expects, and why. A key is a subtest's name below
-// Exercise ("Behaviour/mounts", "Behaviour/refusals/absent source"), the number of a hostile row ("12"), or a row and
-// one line that its probe may print ("23/opened /sys"). What is listed is run all the same: the reason is printed with
-// what was seen, and an entry that turns out not to be needed fails the test, so that the list stays true.
+// Differs lists the subtests in which a backend differs from the suite's expectation, with the reason. A key is a
+// subtest's name below Exercise ("Behaviour/mounts", "Behaviour/refusals/absent source"), the number of a hostile row
+// ("12"), or a row and one line that its probe may print ("23/opened /sys"). Listed subtests still run: their failure
+// is printed with the reason, and an entry that is not needed fails the test, so that the list stays true.
 type Differs map[string]string
 
-// expectations is a list of differences and which of them have been seen.
+// expectations is a list of differences and the set of those that occurred.
 type expectations struct {
 	differs Differs
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ func expect(d Differs) *expectations {
 	return &expectations{differs: d, met: make(map[string]bool)}
 }
 
-// allows says why key may differ; it takes note that it did.
+// allows returns the reason why key may differ, and records that it did.
 func (e *expectations) allows(key string) (why string, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,7 +38,7 @@ func (e *expectations) allows(key string) (why string, ok bool) {
 	return why, ok
 }
 
-// check runs f as a test of t, or, when key is listed, to find out how it differs.
+// check runs f as a test of t; if key is listed, its failures are only printed.
 func (e *expectations) check(t testing.TB, key string, f func(testing.TB)) {
 	t.Helper()
 	why, listed := e.allows(key)
@@ -63,7 +63,7 @@ func (e *expectations) check(t testing.TB, key string, f func(testing.TB)) {
 	t.Logf("%s differs: %s. Seen: %s", key, why, strings.Join(trial.said, "; "))
 }
 
-// finish reports entries below prefix that nothing has asked for.
+// finish reports entries below prefix that no subtest used.
 func (e *expectations) finish(t testing.TB, prefix string) {
 	t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(e.differs)) {
@@ -73,7 +73,7 @@ func (e *expectations) finish(t testing.TB, prefix string) {
 	}
 }
 
-// recorder is a test that keeps its failures to itself.
+// recorder is a test that records its failures instead of reporting them.
 type recorder struct {
 	testing.TB
 	mu      sync.Mutex

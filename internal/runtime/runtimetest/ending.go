@@ -45,7 +45,7 @@ func kill(t testing.TB, r runtime.Runtime) {
 	wantVerdict(t, ended.Wait(), runtime.NonzeroExit)
 }
 
-// terminate ends programs that hear SIGTERM, that ignore it, and that meet something else in their grace.
+// terminate ends programs that handle SIGTERM, that ignore it, and that meet another end within the grace period.
 func terminate(t testing.TB, r runtime.Runtime) {
 	begin := func(spec runtime.Spec) (runtime.Run, *output) {
 		t.Helper()
@@ -125,7 +125,7 @@ func closing(t testing.TB, factory Factory) {
 	}
 }
 
-// closingWhileStarting closes runtimes at arbitrary moments of a start.
+// closingWhileStarting closes runtimes at random moments of a start.
 func closingWhileStarting(t testing.TB, factory Factory) {
 	for range 20 {
 		r := factory(t)

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package runtimetest is the conformance suite of the runtime port. Every backend passes it unchanged; what a backend
-// answers otherwise it lists with the reason ([Differs]). The hostile programs run only on backends that contain them.
+// Package runtimetest is the conformance suite of the runtime port. Every backend passes it unchanged; a backend lists
+// its differences with the reason ([Differs]). The hostile programs run only on backends that contain them.
 package runtimetest
 
 import (
@@ -13,29 +13,29 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// Factory makes a fresh runtime; the suite closes it.
+// Factory opens a new runtime; the suite closes it.
 type Factory func(t testing.TB) runtime.Runtime
 
 // Option adapts the suite to a backend.
 type Option func(*suite)
 
-// Differing says what the backend answers otherwise, and why.
+// Differing lists the backend's differences.
 func Differing(d Differs) Option { return func(s *suite) { s.expectations = expect(d) } }
 
-// Races is how often row 47 lets a kill, an exit and a timeout meet; 1,000 unless told.
+// Races is the number of rounds of row 47, in which a kill, an exit and a timeout coincide; the default is 1,000.
 func Races(n int) Option { return func(s *suite) { s.races = n } }
 
-// Brief leaves out repetition: 100 races, one storm. For a backend's second configuration.
+// Brief reduces repetition: 100 races, one storm. It is for a backend's second configuration.
 func Brief() Option { return func(s *suite) { s.races, s.brief = 100, true } }
 
-// HostileOnly leaves out all but the hostile programs. For another way to start programs.
+// HostileOnly runs only the hostile programs. It is for another way to start programs.
 func HostileOnly() Option { return func(s *suite) { s.hostileOnly = true } }
 
-// Left names a function that lists what the backend has left on the host after a run, beside processes, mounts and
-// Pawl's cgroups, which the suite looks for itself: containers, say.
+// Left adds a function that lists what the backend left on the host after a run, such as containers; the suite
+// itself looks for processes, mounts and Pawl's cgroups.
 func Left(find func(testing.TB) []string) Option { return func(s *suite) { s.left = find } }
 
-// suite is one exercise of one backend.
+// suite is one run of the suite against one backend.
 type suite struct {
 	*expectations
 	open  Factory
@@ -46,10 +46,10 @@ type suite struct {
 	left        func(testing.TB) []string
 }
 
-// alone is held by each exercise, because what it counts (descriptors, cgroups) belongs to the whole process.
+// alone is held by each run of the suite, because its counts (descriptors, cgroups) are of the whole process.
 var alone sync.Mutex
 
-// Exercise runs the whole suite. Tests that call it may be parallel; in one process they take turns.
+// Exercise runs the whole suite. Tests that call it may be parallel; within one process they run one after another.
 func Exercise(t *testing.T, factory Factory, options ...Option) {
 	alone.Lock()
 	defer alone.Unlock()
@@ -83,7 +83,7 @@ func Exercise(t *testing.T, factory Factory, options ...Option) {
 	s.run(t, "47", "47 kill, exit and timeout raced", func(t testing.TB) { race(t, open(t, factory), s.races) })
 }
 
-// run runs f as a subtest, whose failure may be listed under the name of t, below Exercise, and its own.
+// run runs f as a subtest, whose failure may be listed under key and name.
 func (s *suite) run(t *testing.T, key, name string, f func(testing.TB)) {
 	t.Run(name, func(t *testing.T) { s.check(t, key, f) })
 }

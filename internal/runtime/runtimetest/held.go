@@ -12,14 +12,15 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// holder is a runtime that builds sandboxes ahead of the runs that they are for. Their cgroups are there between runs.
+// holder is a runtime that builds sandboxes before the runs that use them. Their cgroups exist between runs.
 type holder interface {
-	// Held names the cgroups that wait; one that is being built is not among them yet. full: as many wait as the runtime keeps.
+	// Held returns the cgroups of the waiting sandboxes, without one that is being built; full means that as many wait as the
+	// runtime keeps.
 	Held() (cgroups []string, full bool)
 }
 
-// idle waits until a runtime has built what it keeps ready, for at most a minute, and then until what is counted stays as it is, and
-// returns that: on a busy machine a second may pass between two sandboxes, and a count in between is too low.
+// idle waits until a runtime has built all that it keeps ready, for at most a minute, then until a count stays the same, and returns
+// it: on a busy machine two sandboxes may be built a second apart, and a count in between is too low.
 func idle(r runtime.Runtime, count func() int) int {
 	if h, holds := r.(holder); holds {
 		tick := time.NewTicker(2 * time.Millisecond)
@@ -33,7 +34,7 @@ func idle(r runtime.Runtime, count func() int) int {
 	return steady(count)
 }
 
-// leftCgroups lists the cgroups of this process that belong to no run and do not wait for one.
+// leftCgroups lists the cgroups of this process that belong to no run and to no waiting sandbox.
 func leftCgroups(t testing.TB, r runtime.Runtime) []string {
 	t.Helper()
 	h, holds := r.(holder)
@@ -45,7 +46,7 @@ func leftCgroups(t testing.TB, r runtime.Runtime) []string {
 	defer tick.Stop()
 	for {
 		all := Cgroups(os.Getpid())
-		held, _ := h.Held() // asked later: until the next run, the pool only grows
+		held, _ := h.Held() // read after the listing: until the next run, the pool only grows
 		left := slices.DeleteFunc(all, func(dir string) bool { return slices.Contains(held, filepath.Base(dir)) })
 		if len(left) == 0 || time.Now().After(deadline) {
 			return left

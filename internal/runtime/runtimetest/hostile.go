@@ -29,13 +29,13 @@ type hostile struct {
 	program   []byte
 	namespace string // the host's pid namespace
 	row       string // the current row's number
-	token     string // of the current row; also how its processes are found
+	token     string // of the current row; also the mark by which its processes are found
 	canaries  *canaries
 }
 
-// row is one row of the table of threats that the sandbox was designed against; its name begins with the number. Row 47,
-// the race, and row 48, the death of the worker, are tests of their own, and row 46, the compiler's, is with the code
-// that compiles. Rows from 50 on came up later.
+// row is one row of the table of threats that the sandbox was designed against; its name starts with its number. Row 47,
+// the race, and row 48, the death of the worker, are separate tests, and row 46, on the compiler, is with the code that
+// compiles. Rows from 50 on were added later.
 type row struct {
 	name string
 	run  func(testing.TB, *hostile)
@@ -44,7 +44,7 @@ type row struct {
 // attack runs the hostile programs.
 func attack(t *testing.T, s *suite, r runtime.Runtime) {
 	h := &hostile{suite: s, runtime: r, program: Program(t), namespace: pidNamespace(t), canaries: plantCanaries(t)}
-	finish(t, r, shell("exit 0")) // what it keeps ready it has by then
+	finish(t, r, shell("exit 0")) // afterwards the runtime has built what it keeps ready
 	h.canaries.cgroups = idle(r, func() int { return len(Cgroups(os.Getpid())) })
 	for _, row := range slices.Concat(limitRows, streamRows, secretRows, escapeRows, outputRows, furtherRows) {
 		t.Run(row.name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func attack(t *testing.T, s *suite, r runtime.Runtime) {
 	}
 }
 
-// after finds out whether the host is as it was and whether the next program runs.
+// after checks that the host is unchanged and that another program runs.
 func (h *hostile) after(t testing.TB) {
 	t.Helper()
 	h.canaries.check(t, h.token)
@@ -73,8 +73,8 @@ func (h *hostile) after(t testing.TB) {
 	}
 }
 
-// Program is the hostile program, compiled statically so that it needs nothing from where it runs: not even a shell or
-// a C library in a container's image. It is an error to run it outside of a sandbox, and it refuses that.
+// Program is the hostile program, linked statically so that it needs nothing from its environment: not even a shell or
+// a C library in a container's image. It refuses to run outside of a sandbox.
 func Program(t testing.TB) []byte {
 	t.Helper()
 	program, err := compiled()
@@ -105,7 +105,7 @@ var compiled = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(binary)
 })
 
-// spec is a run of one hostile command with limits that a healthy host can bear to see exhausted.
+// spec is a run of one hostile command with limits that a host can stand to have exhausted.
 func (h *hostile) spec(command string, args ...string) runtime.Spec {
 	return runtime.Spec{
 		Name:  "hostile",
@@ -127,7 +127,7 @@ func (h *hostile) finish(t testing.TB, spec runtime.Spec) (runtime.Result, strin
 	return result, stdout, stderr
 }
 
-// start begins a run and waits until it has written text. The run is killed at the latest with the test.
+// start starts a run and waits until it has written text. The end of the test kills the run.
 func (h *hostile) start(t testing.TB, spec runtime.Spec, text string) (runtime.Run, *output) {
 	t.Helper()
 	out := newOutput()
@@ -141,7 +141,7 @@ func (h *hostile) start(t testing.TB, spec runtime.Spec, text string) (runtime.R
 	return run, out
 }
 
-// probe runs a program that prints what it was able to do and should print nothing.
+// probe runs a program that prints the forbidden actions that succeeded; it must print nothing.
 func (h *hostile) probe(t testing.TB, command string, args ...string) {
 	t.Helper()
 	h.probeSpec(t, h.spec(command, args...))
@@ -157,7 +157,7 @@ func (h *hostile) probeSpec(t testing.TB, spec runtime.Spec) {
 	h.nothing(t, stdout)
 }
 
-// nothing checks what a probe has printed: each line is something that it was able to do.
+// nothing checks a probe's output: each line is an action that succeeded.
 func (h *hostile) nothing(t testing.TB, stdout string) {
 	t.Helper()
 	for line := range strings.Lines(stdout) {

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// NothingLeft runs n programs that end in every way, some of them collected from, and compares what there is on the host
+// NothingLeft runs n programs that end in every way, with files to collect from some of them, and compares the host
 // before the runtime was opened and after it was closed: processes, mounts, cgroups, namespaces, descriptors, threads and
 // temporary files.
 func NothingLeft(t *testing.T, factory Factory, n int) {
@@ -43,7 +43,7 @@ func NothingLeft(t *testing.T, factory Factory, n int) {
 			t.Logf("%d runs ended like this: %v", n, seen)
 		}
 	}
-	cycle(16) // what is opened once stays open
+	cycle(16) // what is opened on first use stays open
 	steady(openDescriptors)
 	before, kernelBefore := takeCensus(token), kernelObjects()
 	begin := time.Now()
@@ -62,7 +62,7 @@ func NothingLeft(t *testing.T, factory Factory, n int) {
 	}
 }
 
-// runMany runs programs eight abreast and counts how they ended.
+// runMany runs programs, eight at a time, and counts how they ended.
 func runMany(t testing.TB, r runtime.Runtime, token, into string, n int) map[runtime.Verdict]int {
 	t.Helper()
 	var mu sync.Mutex
@@ -133,13 +133,13 @@ func runOne(t testing.TB, r runtime.Runtime, token, into string, i int) runtime.
 	return result.Verdict
 }
 
-// census counts what runs could leave behind.
+// census counts what runs could leave.
 type census map[string]int
 
-// slack is how many more of a thing there may be: the Go runtime keeps threads and pollers of its own.
+// slack is the allowed increase of a count: the Go runtime keeps threads and pollers of its own.
 var slack = map[string]int{"threads of this process": 8, "descriptors of this process": 1, "goroutines": 2}
 
-// grown lists what there is more of in the later census.
+// grown lists the counts that are higher in the later census.
 func (c census) grown(later census) []string {
 	var more []string
 	for _, what := range slices.Sorted(maps.Keys(later)) {
@@ -150,7 +150,7 @@ func (c census) grown(later census) []string {
 	return more
 }
 
-// takeCensus looks at what this process and the programs with the token are responsible for; others use this host too.
+// takeCensus counts what this process and the programs with the token own; other processes use this host, too.
 func takeCensus(token string) census {
 	c := census{
 		"descriptors of this process": openDescriptors(),
@@ -178,7 +178,7 @@ func takeCensus(token string) census {
 			c["namespaces held open"]++
 		}
 	}
-	// Each kind of namespace in which there is a process below this one.
+	// Count each kind of namespace with a process below this one.
 	spaces := make(map[string]map[string]bool)
 	for queue := []int{os.Getpid()}; len(queue) > 0; queue = queue[1:] {
 		for _, child := range childrenOf(queue[0]) {
@@ -206,8 +206,8 @@ func takeCensus(token string) census {
 	return c
 }
 
-// kernelObjects says how many namespaces and cgroups the kernel has in all, those of others and those on their way out
-// included. It is for people to look at.
+// kernelObjects lists the numbers of all namespaces and cgroups in the kernel, including those of other programs and
+// those that are being freed. It is only printed.
 func kernelObjects() string {
 	var found []string
 	slabs, _ := os.ReadFile("/proc/slabinfo")

@@ -19,7 +19,7 @@ func pidNamespace(t testing.TB) string {
 	return strconv.FormatUint(info.Sys().(*syscall.Stat_t).Ino, 10)
 }
 
-// makeDevice makes a harmless device node, where this process may: the same as /dev/zero.
+// makeDevice creates a harmless device node, the same as /dev/zero, if this process may.
 func makeDevice(path string) bool {
 	return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))) == nil && os.Chmod(path, 0o666) == nil
 }

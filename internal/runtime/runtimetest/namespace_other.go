@@ -4,11 +4,11 @@ package runtimetest
 
 import "testing"
 
-// pidNamespace skips: hostile programs run only where pid namespaces are.
+// pidNamespace skips the test: hostile programs run only on systems with pid namespaces.
 func pidNamespace(t testing.TB) string {
 	t.Skip("the hostile programs need Linux")
 	return ""
 }
 
-// makeDevice makes none: nothing here would use it.
+// makeDevice creates none: no test here would use it.
 func makeDevice(string) bool { return false }

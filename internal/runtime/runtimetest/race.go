@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// race is row 47. It lets the end of the program, the wall limit and two kills meet at the same moment, many times over.
+// race is row 47. It makes the end of the program, the wall limit and two kills coincide, many times.
 func race(t testing.TB, r runtime.Runtime, rounds int) {
-	finish(t, r, shell("exit 0")) // what is opened once is open by now
+	finish(t, r, shell("exit 0")) // what is opened on first use is open now
 	descriptors := idle(r, openDescriptors)
 	token := rand.Text()
 	var seen sync.Map
@@ -50,7 +50,7 @@ func race(t testing.TB, r runtime.Runtime, rounds int) {
 	}
 }
 
-// raceOnce is one round; the two waiters must be told the same.
+// raceOnce is one round; both callers of Wait must get the same result.
 func raceOnce(t testing.TB, r runtime.Runtime, token string, i int) runtime.Verdict {
 	t.Helper()
 	spec := shell("exit 0", token)
@@ -77,7 +77,7 @@ func raceOnce(t testing.TB, r runtime.Runtime, token string, i int) runtime.Verd
 	return results[0].Verdict
 }
 
-// openDescriptors counts this process's descriptors, where that can be done.
+// openDescriptors counts this process's descriptors, where that is possible.
 func openDescriptors() int {
 	entries, _ := os.ReadDir("/dev/fd")
 	return len(entries)

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// reopened opens the standard streams by their names, as programs do that read the file /dev/stdin. The kernel checks such an open
-// against the owner of the pipe, and not against the descriptor that the program already holds.
+// reopened opens the standard streams by name, as programs do that read the file /dev/stdin. The kernel checks such an open
+// against the owner of the pipe, and not against the descriptor that the program holds.
 func reopened(t testing.TB, r runtime.Runtime) {
 	spec := shell(`cat /dev/stdin; echo out > /dev/stdout; echo bad > /dev/stderr; echo fd > /proc/self/fd/1`)
 	spec.Stdin = strings.NewReader("in\n")

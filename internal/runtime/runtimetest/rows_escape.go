@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// escapeRows try to leave the sandbox and to become more than they are.
+// escapeRows try to leave the sandbox and to gain privileges.
 var escapeRows = []row{
 	{"33 new and other namespaces", func(t testing.TB, h *hostile) { h.probe(t, "namespaces") }},
 	{"34 mounts", func(t testing.TB, h *hostile) { h.probe(t, "mounts") }},
@@ -21,7 +21,7 @@ var escapeRows = []row{
 		h.probe(t, "leave-cgroup")
 		run, _ := h.start(t, h.spec("scatter"), "scattered\n")
 		places := make(map[string]int)
-		// A process is found by its command line, which cannot be read while it is between fork and exec.
+		// A process is found by its command line, which is unreadable between fork and exec.
 		tick := time.NewTicker(2 * time.Millisecond)
 		defer tick.Stop()
 		family := Processes(h.token)

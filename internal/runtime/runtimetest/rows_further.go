@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// furtherRows are attacks that the table does not name.
+// furtherRows are attacks that are not in the table.
 var furtherRows = []row{
 	{"50 exhaust the kernel", func(t testing.TB, h *hostile) {
 		all := []string{"descriptors", "pipes", "sockets", "messages", "semaphores", "shared-memory", "shared-pages", "zero-pages",
@@ -24,7 +24,7 @@ var furtherRows = []row{
 			spec.Limits.CPU, spec.Limits.Wall = 10*time.Second, 10*time.Second
 			begin := time.Now()
 			result, _, stderr := h.finish(t, spec)
-			// Refused, or killed for memory: not merely out of time or of things to ask for.
+			// Refused, or killed for memory, and not merely out of time or of things to allocate.
 			wantVerdict(t, result, runtime.OK, runtime.OOM)
 			t.Logf("%s: %s after %v, %d MiB %s", what, result.Verdict, time.Since(begin).Round(time.Millisecond),
 				result.PeakMemory>>20, stderr)
@@ -38,7 +38,7 @@ var furtherRows = []row{
 		for seed := range seeds {
 			spec := h.spec("storm", "4", strconv.Itoa(seed))
 			result, stdout, stderr := h.finish(t, spec)
-			// It may well hit itself; the sandbox and the host must not mind.
+			// The program may well hit itself; the sandbox and the host must not be affected.
 			if result.Verdict == runtime.InfraError {
 				t.Errorf("%+v %q %s", result, stdout, stderr)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// limitRows use up what a run is given and end in every way.
+// limitRows exhaust a run's limits and end in every way.
 var limitRows = []row{
 	{"01 busy loop", func(t testing.TB, h *hostile) {
 		spec := h.spec("spin")
@@ -129,7 +129,7 @@ var limitRows = []row{
 		}
 	}},
 	{"13 daemon holding stdout", func(t testing.TB, h *hostile) {
-		run, out := h.start(t, h.spec("daemon"), "parent done\n") // after which it exits: how long a start takes is not looked at here
+		run, out := h.start(t, h.spec("daemon"), "parent done\n") // the parent then exits: the test does not measure how long a start takes
 		begin := time.Now()
 		wantVerdict(t, run.Wait(), runtime.OK)
 		if took := time.Since(begin); out.String() != "parent done\n" || took > 2*time.Second {
@@ -152,7 +152,7 @@ var limitRows = []row{
 	}},
 }
 
-// wantHit checks that a run has met this limit and no other.
+// wantHit checks that a run reached this limit and no other.
 func wantHit(t testing.TB, result runtime.Result, limit string) {
 	t.Helper()
 	if !slices.Equal(result.LimitsHit, []string{limit}) {
@@ -160,7 +160,7 @@ func wantHit(t testing.TB, result runtime.Result, limit string) {
 	}
 }
 
-// wantPidsHit checks that a run has met its limit on processes, where a cgroup of Pawl's own counts that.
+// wantPidsHit checks that a run reached its limit on processes, where a cgroup of Pawl counts them.
 func wantPidsHit(t testing.TB, h *hostile, result runtime.Result) {
 	t.Helper()
 	if _, engine := h.runtime.(runtime.Imaged); !engine && slices.Contains([]string{"cgroup-v1", "cgroup-v2", "hybrid"}, result.Enforcement) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// outputRows set traps for the collection of what they leave behind.
+// outputRows leave files that are traps for the collection.
 var outputRows = []row{
 	{"44 odd outputs", func(t testing.TB, h *hostile) {
 		spec := h.spec("leave-traps", h.canaries.file)
@@ -26,7 +26,7 @@ var outputRows = []row{
 			"out/good": "good\n", "out/set-user-id": "s\n", "out/new\nline": "n\n", "out/\x1b[31mred\xff": "e\n", "out/...": "d\n",
 			"out/-rf": "r\n", "out/" + strings.Repeat("l", 255): "l\n",
 		}
-		// Root can open what its owner has locked; others cannot.
+		// Root can open what its owner has locked; other users cannot.
 		optional := []string{"out/locked", "out/closed/file"}
 		for _, f := range result.Files {
 			text, err := os.ReadFile(f.Host)
@@ -82,7 +82,7 @@ var outputRows = []row{
 	}},
 }
 
-// nothingBut checks that a directory holds the collected files and nothing else, links least of all.
+// nothingBut checks that a directory contains only the collected files, and no links.
 func nothingBut(t testing.TB, dir string, files []runtime.Collected) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// secretRows look at what belongs to the host and try to reach others.
+// secretRows read the host's secrets and try to reach other runs.
 var secretRows = []row{
 	{"23 secrets of the host", func(t testing.TB, h *hostile) {
 		paths := []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/machine-id", "/etc/ssh", "/etc/ssl/private", "/etc/docker",
@@ -54,8 +54,9 @@ var secretRows = []row{
 	{"26 process 1", func(t testing.TB, h *hostile) { h.probe(t, "peek-init") }},
 	{"27 write executables", func(t testing.TB, h *hostile) {
 		h.probe(t, "write-executables")
-		// A program that is a link to the runtime's own binary, or says that this is its interpreter, makes the runtime
-		// execute that within reach of others. Whatever comes of it, the binary stays as it is: a canary.
+		// A program that is a link to the runtime's own binary, or a script that names the binary as its interpreter,
+		// makes the runtime execute the binary within reach of other programs. Whatever the result, the binary must not
+		// change: it is a canary.
 		spec := h.spec("exit")
 		spec.Argv = []string{"./script", "-test.run=^$"}
 		spec.Env = append(spec.Env, quickExit)
@@ -108,7 +109,7 @@ var secretRows = []row{
 			t.Fatal(err)
 		}
 		defer host.Close()
-		// Twice at the same time, and once more after the end of the one that left the marks.
+		// The probe runs at the same time, and once more after the end of the run that left the marks.
 		run, _ := h.start(t, h.spec("leave-marks", h.token), "marked\n")
 		h.probe(t, "find-marks", h.token, "host-"+h.token)
 		run.Kill("done")
@@ -117,8 +118,8 @@ var secretRows = []row{
 	}},
 }
 
-// setUserID is a directory with a copy of the hostile program that belongs to this user and is set-user-id, and, where
-// that can be made, with a device.
+// setUserID is a directory with a set-user-id copy of the hostile program that belongs to this user and, where
+// possible, a device.
 func (h *hostile) setUserID(t testing.TB) (dir string, device bool) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "tools")

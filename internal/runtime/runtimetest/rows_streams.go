@@ -80,8 +80,7 @@ var streamRows = []row{
 		spec.Limits.Wall = 500 * time.Millisecond
 		result, _, _ := h.finish(t, spec)
 		wantVerdict(t, result, runtime.Timeout)
-		// A program that polls a stream that has ended spins. Tests that run beside this one count too, so only a core's worth of
-		// work says so.
+		// A program that polls an ended stream spins. Tests that run beside this one count too, so the bound is two processors.
 		if used := ownCPU(t) - before; used > 2*result.Wall {
 			t.Errorf("this process used %v of CPU time in %v while the program slept", used, result.Wall)
 		}

@@ -21,9 +21,8 @@ import (
 // workerToken is the environment variable that turns the test binary into the worker of WorkerKilled.
 const workerToken = "PAWL_TEST_WORKER"
 
-// WorkerKilled is row 48: a worker is ended by SIGKILL in mid-run and nothing of the run survives it; what it has left
-// in the cgroup tree is swept up by the next runtime. The test that calls it is executed again, by its name, in the
-// worker.
+// WorkerKilled is row 48: SIGKILL ends a worker during a run, and no process of the run survives it; the next runtime
+// removes the cgroups that it left. The worker process executes the calling test again, by its name.
 func WorkerKilled(t *testing.T, factory Factory) {
 	if token := os.Getenv(workerToken); token != "" {
 		work(t, factory, token)
@@ -33,7 +32,7 @@ func WorkerKilled(t *testing.T, factory Factory) {
 		t.Skipf("runtime %s does not contain grandchildren", r.Name())
 	}
 	token := rand.Text()
-	// Not under the testing package's own kill: a worker that outlives a failure must not be left.
+	// The worker must not be left if the test fails, so it gets its own time limit.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	worker := exec.CommandContext(ctx, "/proc/self/exe", "-test.run", "^"+t.Name()+"$", "-test.v")
@@ -99,7 +98,7 @@ func work(t *testing.T, factory Factory, token string) {
 	run.Wait()
 }
 
-// alive is false for a zombie too: an orphan waits for the system's init, which may take its time.
+// alive is false for a zombie, too: an orphan waits for the system's init, which may take some time.
 func alive(pid string) bool {
 	text, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

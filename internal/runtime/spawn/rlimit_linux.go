@@ -2,12 +2,12 @@ package spawn
 
 import "golang.org/x/sys/unix"
 
-// Allowed is value, or the most that a process of ours may have of a resource. Root lifts its own hard limit first, for children that
-// have no privilege on the host.
+// Allowed is value, or the most of a resource that a child of this process may have. Root raises its own hard limit first, for
+// children without privileges on the host.
 func Allowed(resource int, value uint64) uint64 {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(resource, &own); err != nil || own.Max >= value {
-		return value // where it cannot be read, setting it fails and says so
+		return value // if the limit cannot be read, setting it fails with an error
 	}
 	if unix.Setrlimit(resource, &unix.Rlimit{Cur: own.Cur, Max: value}) == nil {
 		return value
@@ -15,6 +15,6 @@ func Allowed(resource int, value uint64) uint64 {
 	return own.Max
 }
 
-// ownPriority gives what this thread creates a nice value of 0, whatever Pawl itself was started with. An unprivileged Pawl cannot lower
-// its own, and its programs then have that.
+// ownPriority gives the processes that this thread creates a nice value of 0, whatever Pawl's own value. An unprivileged Pawl cannot
+// lower its own value, and its programs then inherit it.
 func ownPriority() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, 0) }

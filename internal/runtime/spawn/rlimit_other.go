@@ -2,5 +2,5 @@
 
 package spawn
 
-// ownPriority does nothing: elsewhere threads have no nice value of their own.
+// ownPriority does nothing: on other systems threads have no nice value of their own.
 func ownPriority() {}

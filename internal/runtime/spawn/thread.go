@@ -5,7 +5,7 @@ package spawn
 
 import "runtime"
 
-// Thread runs functions one after another on a thread of its own. It is safe for concurrent use.
+// Thread runs functions one after another on its own thread. It is safe for concurrent use.
 type Thread struct{ jobs chan func() }
 
 // NewThread starts the thread; it lives until Close.
@@ -21,7 +21,7 @@ func NewThread() *Thread {
 	return t
 }
 
-// Do runs f on the thread and returns when it has. It must not be called after Close.
+// Do runs f on the thread and returns when f has. It must not be called after Close.
 func (t *Thread) Do(f func()) {
 	done := make(chan struct{})
 	t.jobs <- func() {
@@ -31,5 +31,5 @@ func (t *Thread) Do(f func()) {
 	<-done
 }
 
-// Close ends the thread, and with it every child that still lives and asked for that.
+// Close ends the thread, and with it every living child with PR_SET_PDEATHSIG.
 func (t *Thread) Close() { close(t.jobs) }

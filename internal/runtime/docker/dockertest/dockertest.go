@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package dockertest gives tests a Docker engine and images that come from no registry.
+// Package dockertest gives tests a Docker engine and images that need no registry.
 package dockertest
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Engine is the address of the engine that scripts/services has started; without one the test is skipped. Until the test ends the
-// engine is that of its process alone: see take.
+// Engine is the address of the engine that scripts/services has started; without one the test is skipped. Until the test ends no
+// other process uses the engine; see take.
 func Engine(t testing.TB) string {
 	t.Helper()
 	host := os.Getenv("PAWL_TEST_DOCKER")
@@ -35,7 +35,7 @@ func Engine(t testing.TB) string {
 	return host
 }
 
-// programs are what the image holds.
+// programs are the programs in the image.
 var programs = []string{"sh", "bash", "env", "cat", "cp", "echo", "false", "grep", "head", "id", "ln", "ls", "mkdir", "mkfifo", "ps",
 	"printf", "pwd", "rm", "seq", "sleep", "sort", "tail", "touch", "tr", "true", "uniq", "wc"}
 
@@ -64,7 +64,7 @@ var Rootfs = sync.OnceValues(func() ([]byte, error) {
 			continue
 		}
 		files = append(files, path)
-		libraries, _ := exec.Command("ldd", path).Output() // fails for what needs none
+		libraries, _ := exec.Command("ldd", path).Output() // fails for a static program
 		for word := range strings.FieldsSeq(string(libraries)) {
 			if filepath.IsAbs(word) {
 				files = append(files, word)
@@ -96,7 +96,7 @@ var Rootfs = sync.OnceValues(func() ([]byte, error) {
 })
 
 // Image imports a small image under the given name, unless the engine has it. Changes are Dockerfile instructions, such
-// as "WORKDIR /app". It stays: other tests may be using it.
+// as "WORKDIR /app". The image is not removed: other tests may be using it.
 func Image(t testing.TB, host, name string, changes ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -120,7 +120,7 @@ func Image(t testing.TB, host, name string, changes ...string) {
 	}
 }
 
-// Client speaks with the engine; it is closed at the end of the test.
+// Client returns a client of the engine that is closed at the end of the test.
 func Client(t testing.TB, host string) *client.Client {
 	t.Helper()
 	engine, err := client.New(client.WithHost(host))
@@ -131,7 +131,7 @@ func Client(t testing.TB, host string) *client.Client {
 	return engine
 }
 
-// Containers lists the engine's containers that belong to the label.
+// Containers lists the engine's containers with the label.
 func Containers(t testing.TB, host, label string) []string {
 	t.Helper()
 	found, err := Client(t, host).ContainerList(t.Context(), client.ContainerListOptions{

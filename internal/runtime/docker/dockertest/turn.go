@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// takenVar tells a process that a test has started that the engine has been taken for it.
+// takenVar tells a process that a test started that the test holds the engine for it.
 const takenVar = "PAWL_TEST_DOCKER_TAKEN"
 
 var (
@@ -24,8 +24,8 @@ var (
 	}
 )
 
-// take waits until no other process tests on the engine. A worker removes the containers of workers that have died unless its own server
-// expects them back, so two packages would remove one another's.
+// take waits until no other process uses the engine for tests. A worker removes the containers of dead workers unless its own server
+// expects them back, so two packages would remove each other's.
 func take(host string) error {
 	turn.Lock()
 	defer turn.Unlock()

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package kubernetestest gives tests a real cluster of one node, and images that come from no registry.
+// Package kubernetestest gives tests a real cluster of one node, and images that need no registry.
 package kubernetestest
 
 import (
@@ -36,7 +36,7 @@ func Cluster(t testing.TB) string {
 	return path
 }
 
-// connection is how an administrator speaks with the cluster.
+// connection is the administrator's client for the cluster.
 var connection = sync.OnceValues(func() (*http.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("PAWL_TEST_KUBERNETES"))
 	if err != nil {
@@ -45,8 +45,8 @@ var connection = sync.OnceValues(func() (*http.Client, error) {
 	return rest.HTTPClientFor(config)
 })
 
-// Do makes a request as the administrator, to a path of the API, and reads the answer into answer unless that is nil. It returns
-// the status; what is not a success, or 404, or 409, fails the test.
+// Do makes a request to a path of the API as the administrator, and decodes the response into answer unless that is nil. It
+// returns the status; any other than success, 404 or 409 fails the test.
 func Do(t testing.TB, method, path string, body, answer any) int {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", Cluster(t))
@@ -85,7 +85,7 @@ func Do(t testing.TB, method, path string, body, answer any) int {
 	return response.StatusCode
 }
 
-// Namespace makes a namespace, which accepts only restricted pods, and removes it with what is in it at the end of the test.
+// Namespace creates a namespace that accepts only restricted pods; the end of the test removes it with its content.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	name := "test-" + strings.ToLower(rand.Text()[:10])
@@ -94,7 +94,7 @@ func Namespace(t testing.TB) string {
 	t.Cleanup(func() { Do(t, "DELETE", "/api/v1/namespaces/"+name, nil, nil) })
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	// Pods are refused until the controller has made the account.
+	// Pods are refused until the controller has created the service account.
 	for begin := time.Now(); Do(t, "GET", "/api/v1/namespaces/"+name+"/serviceaccounts/default", nil, nil) != http.StatusOK; <-tick.C {
 		if time.Since(begin) > time.Minute {
 			t.Fatalf("namespace %s gets no service account", name)
@@ -103,7 +103,7 @@ func Namespace(t testing.TB) string {
 	return name
 }
 
-// Pods lists the pods of a namespace with a label that nobody has asked to be deleted.
+// Pods lists the pods of a namespace that have a label and are not being deleted.
 func Pods(t testing.TB, namespace, label string) []string {
 	t.Helper()
 	var found struct {
@@ -122,7 +122,7 @@ func Pods(t testing.TB, namespace, label string) []string {
 	return names
 }
 
-// Helper builds cmd/pawl-pod and gives the node an image of it. The image's name tells its content.
+// Helper builds cmd/pawl-pod and imports an image of it into the node. The image's name contains a digest of its content.
 func Helper(t testing.TB) string {
 	t.Helper()
 	program, err := helper()
@@ -159,7 +159,7 @@ var helper = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Image gives the node an image of one layer, and returns its name with a tag that tells its content.
+// Image imports an image of one layer into the node, and returns its name with a tag derived from its content.
 func Image(t testing.TB, name string, layer []byte, config map[string]any) string {
 	t.Helper()
 	image, full, err := archiveOf(name, layer, config)
@@ -174,7 +174,7 @@ func Image(t testing.TB, name string, layer []byte, config map[string]any) strin
 	return full
 }
 
-// Tag gives an image of the node one name more, with the tag that comes with it.
+// Tag adds a name to an image of the node, with the tag of that image.
 func Tag(t testing.TB, image, name string) {
 	t.Helper()
 	ctr(t, nil, "tag", "--force", image, name)
@@ -194,7 +194,7 @@ func ctr(t testing.TB, stdin []byte, args ...string) string {
 	return string(out)
 }
 
-// known reports whether the kubelet's side of containerd knows an image: some time after it was imported, it marks it.
+// known reports whether the kubelet's side of containerd knows an image: containerd marks it some time after the import.
 func known(t testing.TB, full string) bool {
 	t.Helper()
 	return strings.Contains(ctr(t, nil, "ls", "name=="+full), "io.cri-containerd.image=managed")

@@ -13,13 +13,14 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// attachWithin is how long an exec waits for a keeper that does not listen yet. A container that runs for the kubelet
-// may still be executing its program: on a node that starts 20 pods at once for seconds, in which each exec that ended
-// at once was followed by another. It is less than the time after which the worker gives up a stream that says nothing.
+// attachWithin is how long an exec waits for a keeper that is not listening yet. A container that the kubelet reports
+// as running may still be executing its program: for seconds on a node that starts 20 pods at once, and there each exec
+// that failed at once was followed by another. It is shorter than the time after which the worker gives up a silent
+// stream.
 const attachWithin = 10 * time.Second
 
-// Attach joins this process's streams to the keeper: it is what a worker executes in the keeper's container. The keeper ends
-// it when the worker is silent, which an exec whose connection was cut off may not notice.
+// Attach joins this process's streams to the keeper; a worker executes it in the keeper's container. The keeper ends the
+// stream when the worker is silent, which an exec with a cut connection may not notice.
 func Attach(places Places) error {
 	conn, err := reach(places, attachWithin)
 	if err != nil {
@@ -34,7 +35,7 @@ func Attach(places Places) error {
 	return err
 }
 
-// reach connects to the keeper, for which it waits.
+// reach connects to the keeper, and waits for it to listen.
 func reach(places Places, within time.Duration) (*os.File, error) {
 	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		conn, err := dial(places.in(wire.Attach))
@@ -44,10 +45,10 @@ func reach(places Places, within time.Duration) (*os.File, error) {
 	}
 }
 
-// reachFor is for how long Reach tries: some networks enforce their policies a few seconds after a pod has started.
+// reachFor is how long Reach tries: some networks enforce their policies only a few seconds after a pod has started.
 const reachFor = 5 * time.Second
 
-// Reach says whether an address goes on to be reached.
+// Reach reports whether an address stays reachable.
 func Reach(address string) string {
 	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
 		if err := connect(address); err != nil {
@@ -59,7 +60,8 @@ func Reach(address string) string {
 	}
 }
 
-// connect makes a TCP connection to an IP address within a second, and ends it. Package net's own would make the helper a tenth larger.
+// connect opens a TCP connection to an IP address within a second, and closes it. The code of package net would make the helper a
+// tenth larger.
 func connect(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -77,7 +79,7 @@ func connect(address string) error {
 	if err := unix.Connect(fd, to); err != unix.EINPROGRESS {
 		return err
 	}
-	// Go's runtime interrupts waits by signals of its own: a wait that was interrupted goes on for what is left of the second.
+	// Go's runtime interrupts waits with its own signals: an interrupted wait continues for the rest of the second.
 	for until := time.Now().Add(time.Second); ; {
 		left := time.Until(until).Milliseconds()
 		if left <= 0 {
@@ -96,5 +98,6 @@ func connect(address string) error {
 	}
 }
 
-// Installed says whether the helper is there for the program's container; the kubelet starts that when this has succeeded.
+// Installed reports whether the helper is installed for the program's container, which the kubelet starts after this command has
+// succeeded.
 func Installed(places Places) bool { return unix.Access(places.in(wire.Program), unix.X_OK) == nil }

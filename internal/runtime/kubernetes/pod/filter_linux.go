@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a seccomp program may answer, and the layout of struct seccomp_data that it looks at.
+// The return values of a seccomp program, and the layout of struct seccomp_data, its input.
 const (
 	retErrno = 0x00050000
 	retAllow = 0x7fff0000
@@ -22,14 +22,15 @@ const (
 	x32Bit = 0x40000000
 )
 
-// withheld are calls that the container runtime's own filter allows and that programs of one run have no use for: they look
-// into other processes, or have a history of holes.
+// withheld are system calls that the container runtime's filter allows and that the programs of a run do not need: they
+// inspect other processes, or have a history of vulnerabilities.
 var withheld = []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD,
 	unix.SYS_FANOTIFY_MARK, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_NAME_TO_HANDLE_AT,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_USERFAULTFD}
 
-// confine loads a filter on this thread, on top of the container runtime's: without a network the program gets no socket
-// but local ones. A NetworkPolicy takes effect some time after a pod has started; this is there before the program is.
+// confine loads a filter on this thread, on top of the container runtime's: without a network the program can open only
+// local sockets. A NetworkPolicy takes effect some time after a pod has started; the filter is active before the program
+// starts.
 func confine(network bool) error {
 	raw, err := bpf.Assemble(filter(network))
 	if err != nil {
@@ -68,7 +69,7 @@ func filter(network bool) []bpf.Instruction {
 	for _, n := range slices.Concat(withheld, withheldHere) {
 		ins = append(ins, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: n, SkipTrue: 1}, eperm)
 	}
-	// Only one's own limits: process 1 runs as the same user.
+	// A program may change only its own limits: process 1 runs as the same user.
 	ins = append(ins, only(unix.SYS_PRLIMIT64, 0, eperm)...)
 	ins = append(ins, only(unix.SYS_SOCKETPAIR, unix.AF_UNIX, eperm)...)
 	socket := []bpf.Instruction{bpf.LoadAbsolute{Off: offsetArgs, Size: 4}}
@@ -80,7 +81,7 @@ func filter(network bool) []bpf.Instruction {
 	return append(append(ins, socket...), bpf.RetConstant{Val: retAllow})
 }
 
-// only lets call n through when its first argument is value. The number is in the accumulator before and after it.
+// only allows call n when its first argument is value. The number is in the accumulator before and after it.
 func only(n, value uint32, otherwise bpf.RetConstant) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: n, SkipTrue: 4},

@@ -35,10 +35,10 @@ type first struct {
 	usage *usage
 }
 
-// Init is process 1: it waits for an order, starts the program, and stays until the keeper lets it go. self is the helper's
-// path for starting it once more. It returns the exit code, which is for people who look at the pod.
+// Init is process 1: it waits for an order, starts the program, and stays until the keeper releases it. self is the path
+// under which it executes the helper again. It returns the exit code, which is for people who look at the pod.
 func Init(places Places, self string) int {
-	// The program runs as the same user: without this it could look into process 1 through /proc.
+	// The program runs as the same user: without this it could read process 1 through /proc.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	defaultSignals()
 	p := &first{places: places, self: self, frames: make(chan wire.Frame)}
@@ -65,9 +65,9 @@ func Init(places Places, self string) int {
 	return code
 }
 
-// defaultSignals takes back the handlers that Go's runtime has installed. The kernel gives process 1 no signal from its own
-// namespace that it has no handler for, so nothing that the program sends can end it. Nor can the kubelet's SIGTERM: the worker
-// sees that the pod is to end.
+// defaultSignals removes the signal handlers of Go's runtime. The kernel does not deliver a signal without a handler to process
+// 1 from its own namespace, so the program cannot end it by a signal. The kubelet's SIGTERM cannot either: the worker sees that
+// the pod is to end.
 func defaultSignals() {
 	var action [4]uint64 // struct kernel_sigaction, all zero: SIG_DFL
 	for sig := uintptr(1); sig <= 64; sig++ {
@@ -75,7 +75,7 @@ func defaultSignals() {
 	}
 }
 
-// connect reaches the keeper and gives it its ends of the program's streams.
+// connect connects to the keeper and passes it its ends of the program's streams.
 func (p *first) connect() error {
 	conn, err := dial(p.places.in(wire.Socket))
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *first) connect() error {
 	return err
 }
 
-// live does what the keeper says until it is gone or lets go.
+// live carries out the keeper's orders until the keeper is gone or releases it.
 func (p *first) live() (code int, err error) {
 	for f := range p.frames {
 		switch f.Kind {
@@ -154,14 +154,14 @@ func exitCode(r *wire.Report) int {
 	return r.Code
 }
 
-// fail notes why the program cannot be started; the first reason counts.
+// fail records why the program cannot be started; the first reason counts.
 func (p *first) fail(spec bool, doing string, err error) {
 	if p.fault == nil {
 		p.fault = &wire.Failure{Spec: spec, Text: doing + ": " + err.Error()}
 	}
 }
 
-// filesDir is the working directory of programs that are given files.
+// filesDir is the working directory of a program with files.
 func (p *first) filesDir() string { return path.Join(p.places.in(wire.WorkRoot), "task") }
 
 func (p *first) prepare() {
@@ -183,7 +183,7 @@ func (p *first) prepare() {
 	}
 }
 
-// begin starts an input file.
+// begin creates an input file.
 func (p *first) begin(f wire.Frame) {
 	var h wire.FileHeader
 	if err := f.Decode(&h); err != nil {
@@ -222,7 +222,7 @@ func (p *first) add(data []byte) {
 	}
 }
 
-// run starts the program and sees it to its end.
+// run starts the program and waits for its end.
 func (p *first) run() (*wire.Report, *wire.Failure) {
 	if p.fault == nil && p.writing != nil {
 		p.fail(false, "read the order", io.ErrUnexpectedEOF)
@@ -243,7 +243,7 @@ func (p *first) run() (*wire.Report, *wire.Failure) {
 	if err := wire.Write(p.keeper, wire.Frame{Kind: wire.Began}); err != nil {
 		return nil, &wire.Failure{Text: err.Error()}
 	}
-	for _, pipe := range p.pipes { // the streams end with the program's own descriptors
+	for _, pipe := range p.pipes { // the streams end when the program's own descriptors are closed
 		_ = pipe.Close()
 	}
 	w := &watch{first: p, began: began, before: before, over: make(chan struct{})}
@@ -264,7 +264,8 @@ func (p *first) run() (*wire.Report, *wire.Failure) {
 	return report, nil
 }
 
-// hearKill ends the program when the keeper says so or is gone: at once, or with a grace. The function that it returns stops it.
+// hearKill ends the program when the keeper orders it or is gone: at once, or with a grace period. The returned function stops
+// it.
 func (p *first) hearKill(w *watch) (stop func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -293,8 +294,8 @@ func (p *first) hearKill(w *watch) (stop func()) {
 	return func() { close(done); <-stopped }
 }
 
-// reap takes the ends of all processes, and returns when there is none left but this one. When the program has ended, what
-// it has left behind is killed.
+// reap waits for all processes, and returns when only this one is left. When the program has ended, the processes that it
+// left are killed.
 func (p *first) reap(pid int, w *watch) *wire.Report {
 	report := &wire.Report{}
 	for {
@@ -320,7 +321,7 @@ func (p *first) reap(pid int, w *watch) *wire.Report {
 	}
 }
 
-// killAll kills every other process of the container: from process 1 of a pid namespace, -1 means those.
+// killAll kills every other process of the container: -1, from process 1 of a pid namespace, means all of them.
 func (p *first) killAll() { p.signalAll(unix.SIGKILL) }
 
 func (p *first) signalAll(signal unix.Signal) {
@@ -329,7 +330,7 @@ func (p *first) signalAll(signal unix.Signal) {
 	}
 }
 
-// collect sends what the program has left. Nothing runs any more that could change it meanwhile.
+// collect sends the files that the program left. No process is left that could change them meanwhile.
 func (p *first) collect(f wire.Frame) error {
 	var wanted wire.Wanted
 	if err := f.Decode(&wanted); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// Places are the directories that a keeper works in.
+// Places are the directories that a keeper uses.
 type Places struct{ Shared, Keep string }
 
 func (p Places) in(path string) string {
@@ -27,7 +27,7 @@ func (p Places) in(path string) string {
 	return path
 }
 
-// keeper holds what a run has written and how far it is. A worker that comes back reads on where it was.
+// keeper holds the output and the state of a run. A worker that reconnects reads on from its last offset.
 type keeper struct {
 	orphan time.Duration
 
@@ -39,11 +39,11 @@ type keeper struct {
 	init    *os.File // process 1
 	alone   bool     // process 1 is gone
 	streams [2]stream
-	limit   int64 // of the bytes that are kept; one more than the program may write, so that the worker sees that it was exceeded
+	limit   int64 // bytes kept; one more than the program may write, so that the worker sees an excess
 	kept    int64
 	over    bool
 	input   *input
-	link    *link // the worker that is served
+	link    *link // the stream of the current worker
 	contact time.Time
 	done    bool
 }
@@ -55,7 +55,8 @@ type stream struct {
 	open bool
 }
 
-// Keep runs the keeper until the pod is told to end, or process 1 was let go. orphan is how long a run goes on without a worker.
+// Keep runs the keeper until the pod is told to end or process 1 has been released. orphan is how long a run continues without a
+// worker.
 func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 	k := &keeper{orphan: orphan, contact: time.Now(),
 		state: wire.State{Version: wire.Version, Epoch: fmt.Sprintf("%d.%d", os.Getpid(), time.Now().UnixNano()), Phase: wire.Waiting}}
@@ -63,7 +64,7 @@ func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 	unix.Umask(0)
 	workers, err := listen(places.in(wire.Attach))
 	if err != nil {
-		// The kubelet has started this container again: what the first keeper held of the run is gone.
+		// The kubelet has restarted this container: what the first keeper held of the run is lost.
 		if err := os.Remove(places.in(wire.Attach)); err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 	}
 }
 
-// install gives the helper to the program's container. Its name appears when it is complete.
+// install copies the helper for the program's container. Its name appears when the copy is complete.
 func install(places Places) error {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -134,7 +135,7 @@ func install(places Places) error {
 	return err
 }
 
-// finish lets process 1 go, which ends what still runs. The caller holds the lock.
+// finish releases process 1, which kills the processes that still run. The caller holds the lock.
 func (k *keeper) finish() {
 	k.done = true
 	if k.init != nil {
@@ -143,7 +144,7 @@ func (k *keeper) finish() {
 	k.changed.Broadcast()
 }
 
-// drain waits until a worker that is there has got everything: the pod ends, and the kubelet gives the keeper a while.
+// drain waits until a connected worker has got everything: the pod ends, and the kubelet leaves the keeper a grace period.
 func (k *keeper) drain() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,8 +159,8 @@ func (k *keeper) change(f func(*wire.State)) {
 	k.changed.Broadcast()
 }
 
-// serveInit takes process 1 of the program's container, which is the first to come: nothing else runs there before it has
-// been told to. Its outputs and input come with its greeting.
+// serveInit accepts process 1 of the program's container, which connects first: no other process runs there before an
+// order. The program's outputs and input come with its greeting.
 func (k *keeper) serveInit(l *os.File) {
 	conn, err := accept(l)
 	_ = os.Remove(l.Name())
@@ -187,7 +188,7 @@ func (k *keeper) serveInit(l *os.File) {
 	all.Go(func() { k.read(0, pipes[1]) })
 	all.Go(func() { k.read(1, pipes[2]) })
 	k.listen(conn)
-	// Without process 1 nothing of its pid namespace is left, so the outputs end.
+	// When process 1 is gone its pid namespace is empty, so the outputs end.
 	all.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -197,7 +198,7 @@ func (k *keeper) serveInit(l *os.File) {
 	}
 }
 
-// receivePipes takes the program's end of stdin, stdout and stderr.
+// receivePipes receives the other ends of the program's stdin, stdout and stderr.
 func receivePipes(conn *os.File) ([3]*os.File, error) {
 	var pipes [3]*os.File
 	var greeting [1]byte
@@ -227,7 +228,7 @@ func receivePipes(conn *os.File) ([3]*os.File, error) {
 	return pipes, nil
 }
 
-// read keeps one output to its end. What exceeds the limit is read and dropped, so that the program is never blocked.
+// read stores one output until its end. Bytes beyond the limit are read and dropped, so that the program is never blocked.
 func (k *keeper) read(i int, pipe *os.File) {
 	defer pipe.Close()
 	s := &k.streams[i]
@@ -242,7 +243,7 @@ func (k *keeper) read(i int, pipe *os.File) {
 		}
 		if within > 0 {
 			if _, werr := s.file.WriteAt(buffer[:within], s.size); werr != nil {
-				_ = k.init.Close() // output is lost: the run cannot end well
+				_ = k.init.Close() // output is lost: the run cannot succeed
 				err = werr
 			} else {
 				s.size += within
@@ -261,7 +262,7 @@ func (k *keeper) read(i int, pipe *os.File) {
 	}
 }
 
-// settle tells of the end once the output has ended too. The caller holds the lock.
+// settle reports the end once the outputs have ended, too. The caller holds the lock.
 func (k *keeper) settle() {
 	if k.report == nil || k.streams[0].open || k.streams[1].open || k.state.Phase != wire.Running {
 		return
@@ -271,7 +272,7 @@ func (k *keeper) settle() {
 	})
 }
 
-// listen hears what process 1 says until it is gone.
+// listen handles the messages of process 1 until it is gone.
 func (k *keeper) listen(conn *os.File) {
 	defer conn.Close()
 	for {
@@ -314,7 +315,7 @@ func (k *keeper) listen(conn *os.File) {
 	}
 }
 
-// silence is how long a worker's stream may say nothing until it is taken for dead; workers ping several times as often.
+// silence is how long a worker's stream may be silent before the keeper closes it; workers ping several times as often.
 const silence = 20 * time.Second
 
 func (k *keeper) serveWorkers(l *os.File) {

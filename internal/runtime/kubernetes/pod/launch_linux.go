@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// The process that becomes the program is told what to do on descriptor 3. On descriptor 4 it says why it could not;
-// that is closed when it has become the program.
+// The process that becomes the program reads its order from descriptor 3. It reports a failure on descriptor 4,
+// which is closed when the program is executed.
 const (
 	orderFD  = 3
 	answerFD = 4
 )
 
-// launch starts the program. The helper is executed once more, so that limits and the filter of system calls are set in the
+// launch starts the program. It executes the helper once more, so that limits and the system call filter are set in the
 // program's own process and not here.
 func (p *first) launch() (pid int, failure *wire.Failure) {
 	host := func(doing string, err error) (int, *wire.Failure) {
@@ -64,7 +64,7 @@ func (p *first) launch() (pid int, failure *wire.Failure) {
 	return 0, why
 }
 
-// environment is the image's, without what the kubelet adds, and the run's own over it.
+// environment is the image's, without the variables that the kubelet adds, overridden by the run's own.
 func environment(own []string) []string {
 	set := make(map[string]bool, len(own))
 	for _, kv := range own {
@@ -81,7 +81,7 @@ func environment(own []string) []string {
 	return all
 }
 
-// Become turns this process into the program. It returns only when it cannot.
+// Become replaces this process with the program. It returns only when that fails.
 func Become() {
 	answer := os.NewFile(answerFD, "answer")
 	unix.CloseOnExec(answerFD)
@@ -109,10 +109,10 @@ func become() *wire.Failure {
 	if err != nil {
 		return &wire.Failure{Spec: true, Text: fmt.Sprintf("program %q: %v; name one that the image has, and the image's entrypoint if you rely on it", l.Command.Argv[0], err)}
 	}
-	// When memory runs out the kernel takes the program and not process 1, which tells of it.
+	// When memory runs out the kernel kills the program and not process 1, which reports it.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	environ := os.Environ()
-	runtime.LockOSThread() // the filter is this thread's, which becomes the program
+	runtime.LockOSThread() // the filter belongs to this thread, which executes the program
 	if err := limits(&l.Command, l.Own); err != nil {
 		return host(err)
 	}

@@ -16,22 +16,22 @@ type link struct {
 	keeper *keeper
 	conn   *os.File
 	write  sync.Mutex
-	buffer []byte // of what is written; guarded by write
+	buffer []byte // for outgoing frames; guarded by write
 	sent   [2]int64
 	gone   bool // guarded by the keeper
 
-	answering atomic.Bool // an answer to a ping is on its way
+	answering atomic.Bool // an answer to a ping is being sent
 }
 
 func (l *link) send(f wire.Frame) error {
 	l.write.Lock()
 	defer l.write.Unlock()
-	l.buffer = wire.Append(l.buffer[:0], f) // the same for each frame: a keeper has little memory, and carries hundreds of MB
+	l.buffer = wire.Append(l.buffer[:0], f) // one buffer for all frames: a keeper has little memory, and sends hundreds of MB
 	_, err := l.conn.Write(l.buffer)
 	return err
 }
 
-// serve answers one worker until its stream ends.
+// serve handles one worker until its stream ends.
 func (k *keeper) serve(l *link) {
 	defer l.conn.Close()
 	_ = l.conn.SetReadDeadline(time.Now().Add(silence))
@@ -82,14 +82,14 @@ func (k *keeper) serve(l *link) {
 	if k.link == l {
 		k.link = nil
 	}
-	if ordering { // half an order: nothing was started, and nothing will be
+	if ordering { // half an order: the program was not started, and will not be
 		k.change(func(s *wire.State) { s.Phase = wire.Broken })
 		_ = k.init.Close()
 	}
 	k.changed.Broadcast()
 }
 
-// answer tells a worker one thing, and leaves it to the worker to end the stream: what is sent just before an exec ends may be lost.
+// answer sends a worker one frame, and lets the worker end the stream: data sent just before the end of an exec may be lost.
 func (l *link) answer(f wire.Frame) {
 	if wire.Write(l.conn, f) != nil {
 		return
@@ -98,7 +98,7 @@ func (l *link) answer(f wire.Frame) {
 	_, _ = io.Copy(io.Discard, l.conn)
 }
 
-// obey does what a worker says. ordering is true between an order and the word to start.
+// obey carries out a frame of a worker. ordering is true between an order and the frame that starts it.
 func (k *keeper) obey(l *link, f wire.Frame, ordering *bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,8 +111,8 @@ func (k *keeper) obey(l *link, f wire.Frame, ordering *bool) error {
 	}
 	switch f.Kind {
 	case wire.Ping:
-		// A worker that does not read just now, because what takes its output is slow, is there all the same: its pings are
-		// read on while the answer to one waits.
+		// A worker that does not read now, because the receiver of its output is slow, is still alive: its pings are read
+		// while the answer to one waits.
 		if l.answering.CompareAndSwap(false, true) {
 			go func() {
 				_ = l.send(f)
@@ -163,9 +163,9 @@ func (k *keeper) obey(l *link, f wire.Frame, ordering *bool) error {
 	return err
 }
 
-// tell sends the output and then the state, as often as either changes. Only that the program runs is told before the
-// output that is there: a worker that takes the output slowly would not know for so long whether its order was obeyed,
-// or whether a stream that broke off is back.
+// tell sends the output and then the state, whenever either changes. Only the change to Running is sent before the
+// pending output: a worker that reads the output slowly would otherwise not know for so long whether its order was
+// carried out, or whether a broken stream is restored.
 func (l *link) tell() {
 	k := l.keeper
 	buffer := make([]byte, wire.Chunk)
@@ -200,7 +200,7 @@ func (l *link) tell() {
 		k.mu.Unlock()
 		var err error
 		if which < 0 {
-			now := state // in memory of its own, which parts of the output do without
+			now := state // a copy, so that the state is allocated only where it is sent
 			l.write.Lock()
 			err = wire.WriteMessage(l.conn, wire.Status, &now)
 			l.write.Unlock()
@@ -208,7 +208,7 @@ func (l *link) tell() {
 			err = l.pass(which, size, buffer)
 		}
 		if err != nil {
-			_ = l.conn.Close() // the reader ends the link
+			_ = l.conn.Close() // the reader then ends the link
 			return
 		}
 	}
@@ -227,17 +227,17 @@ func (l *link) pass(which int, size int64, buffer []byte) error {
 	return nil
 }
 
-// input carries the program's stdin. A worker keeps what has not been taken, and sends it again after a break.
+// input carries the program's stdin. A worker keeps input that has not been taken, and sends it again after a break.
 type input struct {
 	keeper *keeper
 	pipe   *os.File
-	parts  [][]byte // that wait for the program; guarded, as what follows, by the keeper
-	held   int      // bytes of them, and of the one that is being written
-	next   int64    // the offset that is expected
+	parts  [][]byte // waiting for the program; this and the following fields are guarded by the keeper
+	held   int      // bytes of parts, and of the part that is being written
+	next   int64    // the next expected offset
 	ended  bool
 }
 
-// Window is how much input may be on its way to the program.
+// Window bounds the input on its way to the program.
 const Window = 8 * wire.Chunk
 
 func newInput(pipe *os.File, k *keeper) *input {
@@ -246,7 +246,7 @@ func newInput(pipe *os.File, k *keeper) *input {
 	return in
 }
 
-// take accepts input that comes next; the caller holds the keeper's lock.
+// take accepts the next input; the caller holds the keeper's lock.
 func (in *input) take(f wire.Frame) error {
 	if f.Offset > in.next {
 		return fmt.Errorf("input at offset %d, expected at %d", f.Offset, in.next)
@@ -273,13 +273,13 @@ func (in *input) take(f wire.Frame) error {
 	return nil
 }
 
-// end notes that no more comes; the caller holds the keeper's lock.
+// end marks the end of the input; the caller holds the keeper's lock.
 func (in *input) end() {
 	in.ended = true
 	in.keeper.changed.Broadcast()
 }
 
-// carry writes to the program. Input that it does not want is taken all the same.
+// carry writes the input to the program. Input that the program does not read is consumed all the same.
 func (in *input) carry() {
 	k, broken := in.keeper, false
 	k.mu.Lock()

@@ -7,23 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sizes adds up what directories hold, until that is more than most. What it cannot see it does not count; the volume's
-// own limit, which the kubelet looks after, does.
+// sizes adds up the content of directories until it exceeds most. It does not count what it cannot read; the kubelet's
+// limit on the volume does.
 //
-// It looks five times a second as long as the program runs, and takes memory for the first look only. With
-// filepath.WalkDir process 1 grew by 0.8 MB a minute until that was collected, and a collection itself leaves 0.4 MB
+// It runs five times a second while the program runs, and allocates memory only at the first scan. With
+// filepath.WalkDir process 1 grew by 0.8 MB a minute until a garbage collection, and a collection itself leaves 0.4 MB
 // behind.
 type sizes struct {
-	dirs []string // each with a zero byte at its end, for the kernel
+	dirs []string // each ends with a zero byte, for the kernel
 	most int64
 	over <-chan struct{} // closed when the program has ended, and its sizes no longer matter
 
 	all     int64
-	entries [][]byte // of the directories that are open, by their depth
+	entries [][]byte // a buffer for each open directory, by depth
 	stat    unix.Statx_t
 }
 
-// deepest is how many directories are open at once: those of the longest path that the kernel takes have names of one character.
+// deepest bounds the directories that are open at once: the longest path that the kernel accepts consists of names of one
+// character.
 const deepest = unix.PathMax / 2
 
 // sum looks.
@@ -46,7 +47,7 @@ func (s *sizes) enough() bool {
 	}
 }
 
-// add adds a directory beneath another that is open. Package unix would copy each name.
+// add adds an entry of an open directory, with its content. Package unix would copy each name.
 func (s *sizes) add(parent int, name *byte, depth int) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(parent), uintptr(unsafe.Pointer(name)), flags, 0, 0, 0)

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unix sockets are files here, since package net is large. Go's runtime waits for them as it does for that package's
-// connections: deadlines hold, and closing one ends what waits for it.
+// Unix sockets are handled as files here, because package net is large. Go's runtime polls them as it polls that
+// package's connections: deadlines work, and closing a socket ends the calls that wait for it.
 
-// socket makes one, and gives it to set before it becomes a file.
+// socket creates a socket, and passes its descriptor to set before it becomes a file.
 func socket(path, doing string, set func(fd int, at *unix.SockaddrUnix) error) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -48,7 +48,7 @@ func accept(listener *os.File) (conn *os.File, err error) {
 	return conn, err
 }
 
-// receive makes a call on a socket, and once more when there is something to be received. The error is os.ErrClosed
+// receive makes a call on a socket, and repeats it when the socket becomes readable. The error is os.ErrClosed
 // where the socket was closed.
 func receive(from *os.File, call func(fd int) error) error {
 	raw, err := from.SyscallConn()

@@ -16,16 +16,16 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// watch enforces what neither the kubelet nor the kernel does, so that limits hold while no worker is there.
+// watch enforces the limits that neither the kubelet nor the kernel enforces, so that they hold without a worker.
 type watch struct {
 	first  *first
 	began  time.Time
 	before counts
-	over   chan struct{} // closed when nothing is left to be watched
+	over   chan struct{} // closed when there is nothing left to watch
 
 	mu     sync.Mutex
 	ending wire.Ending
-	ended  bool // the program has ended, by itself unless ending says otherwise
+	ended  bool // the program has ended: by itself, unless ending is set
 }
 
 // end kills the program unless it has ended. The first reason counts.
@@ -52,8 +52,8 @@ func (w *watch) closed() bool {
 }
 
 const (
-	// closestLook and farthestLook bound the pause between two looks at the processor time that the program has used.
-	// Every 20 ms, and at all that the cgroup tells, 60 pods that slept kept two processors busy. tasksLook is the pause
+	// closestLook and farthestLook bound the pause between two readings of the processor time that the program has used.
+	// With a reading every 20 ms of every cgroup file, 60 sleeping pods kept two processors busy. tasksLook is the pause
 	// where processes are counted as well: they double in milliseconds.
 	closestLook  = 5 * time.Millisecond
 	farthestLook = 250 * time.Millisecond
@@ -61,7 +61,7 @@ const (
 	diskEvery    = 200 * time.Millisecond
 )
 
-// clock ends the program at its limits of time, and of processes where the kernel does not count them.
+// clock ends the program at its time limits, and at its process limit where the kernel does not count processes.
 func (w *watch) clock() {
 	c := &w.first.command
 	timer := time.NewTimer(closestLook)
@@ -86,7 +86,7 @@ func (w *watch) clock() {
 	}
 }
 
-// pause is how long the next look may be put off: all processors together use half of the time that is left meanwhile, at the most.
+// pause is the time until the next reading: within it all processors together can use at most half of the remaining time.
 func pause(left time.Duration, processors int, tasks bool) time.Duration {
 	farthest := farthestLook
 	if tasks {
@@ -95,8 +95,8 @@ func pause(left time.Duration, processors int, tasks bool) time.Duration {
 	return min(max(left/time.Duration(2*processors), closestLook), farthest)
 }
 
-// disk ends a program whose directories hold more than they may twice in a row. Looking costs time in proportion to the
-// number of files, so the next look is put off accordingly.
+// disk ends a program whose directories exceed their limit twice in a row. A scan takes time in proportion to the
+// number of files, so a longer scan is followed by a longer pause.
 func (w *watch) disk() {
 	c := &w.first.command
 	timer := time.NewTimer(diskEvery)
@@ -118,23 +118,23 @@ func (w *watch) disk() {
 	}
 }
 
-// counts are what the kernel says of the container.
+// counts are the kernel's counters of the container.
 type counts struct {
 	cpu      time.Duration
 	peak     int64 // bytes
 	oomKills int64
-	ooms     int64 // how often the container's own limit had nothing left; version 2 alone counts them
+	ooms     int64 // how often the container's own memory limit was exhausted; only version 2 counts it
 	tasks    int64
 }
 
-// usage reads the container's cgroup, which container runtimes show read-only in the container itself.
+// usage reads the container's cgroup, which container runtimes mount read-only in the container itself.
 type usage struct {
 	v2                      bool
-	limit                   int64 // of version 1, in bytes
+	limit                   int64 // in version 1, in bytes
 	cpu, memory, oom, tasks counter
 }
 
-// counter is a file of the cgroup. It is read several times a second, into the same memory: see sizes.
+// counter is a file of the cgroup. It is read several times a second into the same memory; see sizes.
 type counter struct {
 	file *os.File
 	text [1 << 10]byte
@@ -170,7 +170,7 @@ func (u *usage) name() string {
 	return "cgroup-v1"
 }
 
-// used is the container's processor time.
+// used is the processor time of the container.
 func (u *usage) used() time.Duration {
 	if u.v2 {
 		return time.Duration(u.cpu.field("usage_usec")) * time.Microsecond
@@ -182,12 +182,11 @@ func (u *usage) read() counts {
 	return counts{cpu: u.used(), peak: u.memory.number(), oomKills: u.oom.field("oom_kill"), ooms: u.oom.field("oom"), tasks: u.tasks.number()}
 }
 
-// fullWithin is how far below its limit the most memory of a v1 cgroup may have stayed that was full: the kernel refuses several pages at
-// a time.
+// fullWithin is how far below its limit the peak of a full v1 cgroup may be: the kernel refuses several pages at a time.
 const fullWithin = 1 << 20
 
-// hostFull reports whether the kernel killed between two readings although the container had memory left: the node, or a cgroup above the
-// container's, had none.
+// hostFull reports whether, between two readings, the kernel killed although the container had memory left: the node, or a cgroup above
+// the container's, had none.
 func (u *usage) hostFull(before, after counts) bool {
 	switch {
 	case after.oomKills <= before.oomKills:
@@ -198,7 +197,7 @@ func (u *usage) hostFull(before, after counts) bool {
 	return after.peak > 0 && after.peak < u.limit-fullWithin
 }
 
-// read is empty where the kernel has no such file.
+// read returns the file's content; it is empty where the kernel has no such file.
 func (c *counter) read() []byte {
 	n, _ := c.file.ReadAt(c.text[:], 0)
 	return c.text[:max(n, 0)]
@@ -220,13 +219,13 @@ func number(text []byte) int64 {
 	return n
 }
 
-// threads is how many tasks of its own a process has.
+// threads is the number of this process's own tasks.
 func threads() int {
 	all, _ := os.ReadDir("/proc/self/task")
 	return len(all)
 }
 
-// limits are set by the program's own process just before it becomes the program.
+// limits sets the resource limits; the program's own process calls it just before it executes the program.
 func limits(c *wire.Command, own int) error {
 	set := func(resource int, value uint64) error {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value}); err != nil {
@@ -245,7 +244,7 @@ func limits(c *wire.Command, own int) error {
 		}
 		all = append(all, set(unix.RLIMIT_STACK, min(uint64(c.Stack), own.Max)))
 	}
-	// One byte stops a handler that core_pattern pipes to, too. A file may exceed the limit of the disk by a little before its
-	// writer is told by a signal.
+	// A core limit of one byte also disables a handler that core_pattern pipes to. A file may slightly exceed the disk limit
+	// before its writer gets a signal.
 	return errors.Join(append(all, set(unix.RLIMIT_CORE, 1), set(unix.RLIMIT_FSIZE, uint64(c.Disk)+1<<20))...)
 }

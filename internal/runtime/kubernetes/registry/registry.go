@@ -1,5 +1,5 @@
-// Package registry asks the registries of images what an image runs by itself: its entrypoint and command, which a pod whose command is
-// another than the image's must know beforehand. It reads the manifest and the configuration of an image, and no layer.
+// Package registry reads from image registries what an image runs by default: its entrypoint and command, which a pod with a command of
+// its own must know beforehand. It reads the manifest and the configuration of an image, but no layer.
 package registry
 
 import (
@@ -20,26 +20,26 @@ import (
 	"time"
 )
 
-// Image is what an image says of itself.
+// Image is the part of an image's configuration that a run needs.
 type Image struct {
 	Entrypoint, Cmd []string
-	User            string // by number or by name, with a group behind a colon or without; empty: root
+	User            string // a number or name, optionally with a group after a colon; empty: root
 }
 
-// ErrAway means that a registry does not answer, or asks for patience: the same question may be answered later.
+// ErrAway means that a registry does not answer or limits the rate: the same request may succeed later.
 var ErrAway = errors.New("the registry cannot be asked just now")
 
-// Client asks registries, and remembers what they say. It is safe for concurrent use.
+// Client queries registries and caches their answers. It is safe for concurrent use.
 type Client struct {
 	logins map[string]login // by the registry's host
 	http   *http.Client
-	arch   string // of which an image of several is looked at
+	arch   string // the architecture to choose from a multi-platform image
 
 	mu    sync.Mutex
 	known map[string]known
 }
 
-// login is what a registry is shown.
+// login is the credentials for one registry.
 type login struct{ user, password string }
 
 type known struct {
@@ -48,12 +48,12 @@ type known struct {
 }
 
 const (
-	// most bounds what is read of a manifest or a configuration; registries refuse manifests beyond 4 MiB.
+	// most bounds the size of a manifest or a configuration; registries refuse manifests beyond 4 MiB.
 	most = 4 << 20
-	// staysFor is how long an image that was named by a tag is taken to be the same; mostKnown bounds how many are remembered.
+	// staysFor is how long the image behind a tag is assumed to be the same; mostKnown bounds the cache.
 	staysFor  = 5 * time.Minute
 	mostKnown = 1000
-	// lookWithin bounds a look at an image.
+	// lookWithin bounds one query for an image.
 	lookWithin = 20 * time.Second
 )
 
@@ -63,8 +63,8 @@ var (
 	ones  = []string{"application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"}
 )
 
-// New returns a client that logs in with what a file of Docker's has, its config.json or a Secret's .dockerconfigjson; empty: it does not
-// log in.
+// New returns a client that logs in with the credentials of a file: Docker's config.json or a Secret's .dockerconfigjson; empty: it does
+// not log in.
 func New(file, arch string) (*Client, error) {
 	c := &Client{http: &http.Client{Timeout: lookWithin}, arch: arch, known: map[string]known{}, logins: map[string]login{}}
 	if file == "" {
@@ -93,7 +93,7 @@ func New(file, arch string) (*Client, error) {
 	return c, nil
 }
 
-// hostOf is the host in a key of a config.json: some are URLs.
+// hostOf is the host in a key of a config.json: some keys are URLs.
 func hostOf(key string) string {
 	_, rest, found := strings.Cut(key, "://")
 	if !found {
@@ -103,7 +103,7 @@ func hostOf(key string) string {
 	return canonical(host)
 }
 
-// hub is the host that answers for images without one.
+// hub is the registry of image names without a host.
 const hub = "registry-1.docker.io"
 
 func canonical(host string) string {
@@ -114,7 +114,7 @@ func canonical(host string) string {
 	return host
 }
 
-// reference is an image's name, taken apart.
+// reference is a parsed image name.
 type reference struct {
 	host, path string
 	tag        string // or a digest
@@ -141,7 +141,7 @@ func parse(name string) (reference, error) {
 	return r, nil
 }
 
-// scheme is http for this machine only, as container engines have it.
+// scheme is http for this machine only, as in container engines.
 func (r reference) scheme() string {
 	host := r.host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -153,7 +153,7 @@ func (r reference) scheme() string {
 	return "https"
 }
 
-// Look asks what an image runs. While its registry is away, what it ran before is taken to be so still.
+// Look returns what an image runs by default. While its registry is away, Look returns the last known answer.
 func (c *Client) Look(ctx context.Context, name string) (Image, error) {
 	c.mu.Lock()
 	k, ok := c.known[name]
@@ -222,7 +222,7 @@ func (c *Client) look(ctx context.Context, s *session) (Image, error) {
 	return config.Config, nil
 }
 
-// choose is the digest of the image for an architecture; what it runs is seldom different for another.
+// choose is the digest of the image for an architecture; other architectures seldom have another entrypoint.
 func choose(all []descriptor, arch string) string {
 	digest := ""
 	for _, d := range all {
@@ -239,14 +239,14 @@ func choose(all []descriptor, arch string) string {
 	return digest
 }
 
-// session is one look at an image, with what the registry has given for it.
+// session is one query for an image, with the token that the registry issued for it.
 type session struct {
 	client *Client
 	reference
 	authorization string
 }
 
-// get reads a part of the image. What is named by a digest must have it.
+// get reads a part of the image. Content that is named by a digest must match it.
 func (s *session) get(ctx context.Context, part string, into any) error {
 	for again := true; ; again = false {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s://%s/v2/%s/%s", s.scheme(), s.host, s.path, part), nil)
@@ -286,7 +286,7 @@ func (s *session) get(ctx context.Context, part string, into any) error {
 func (c *Client) read(request *http.Request) (text []byte, challenge string, status int, err error) {
 	response, err := c.http.Do(request)
 	if missing, ok := errors.AsType[*net.DNSError](err); ok && missing.IsNotFound {
-		return nil, "", 0, err // a name that is wrong
+		return nil, "", 0, err // an invalid name
 	}
 	if err != nil {
 		return nil, "", 0, fmt.Errorf("%w: %w", ErrAway, err)
@@ -301,12 +301,12 @@ func (c *Client) read(request *http.Request) (text []byte, challenge string, sta
 	return text, response.Header.Get("WWW-Authenticate"), response.StatusCode, err
 }
 
-// busy reports whether a status says that the same request may be answered otherwise later.
+// busy reports whether a status means that the same request may succeed later.
 func busy(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500
 }
 
-// authorize does what a registry asks for: a token of its token service, or a login.
+// authorize answers a registry's challenge: with a token of its token service, or with a login.
 func (s *session) authorize(ctx context.Context, challenge string) (string, error) {
 	l, logs := s.client.logins[s.host]
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(l.user+":"+l.password))

@@ -2,11 +2,11 @@ package wire
 
 import "time"
 
-// Greeting begins a worker's stream: how much of the output it has.
+// Greeting begins a worker's stream: it says how much of the output the worker has.
 type Greeting struct {
 	Version  int
 	Out, Err int64
-	// Look asks for one State and nothing else: the stream that serves a worker goes on.
+	// Look asks for one State and nothing else; the stream of the current worker continues.
 	Look bool
 }
 
@@ -19,18 +19,18 @@ func (g *Greeting) fields(c *coder) {
 	c.flag(&g.Look)
 }
 
-// Command is the program and what bounds it. Env is added to the image's own environment.
+// Command is the program and its limits. Env is added to the image's own environment.
 type Command struct {
 	Argv    []string
 	Env     []string
 	Dir     string // empty: the image's, or the directory of the files
 	Files   bool   // there are input files
-	Stdin   bool   // there is an input; else it is empty
-	Network bool   // the program may open sockets of the internet
-	// CountUser says that no other pod runs as the program's user, so that the kernel can count its processes by that.
+	Stdin   bool   // there is an input; without it, stdin is empty
+	Network bool   // the program may open internet sockets
+	// CountUser is true when no other pod runs as the program's user, so that the kernel can count its processes by user.
 	CountUser bool
 
-	Wall, CPU    time.Duration // at which it is ended
+	Wall, CPU    time.Duration // the program is ended at these
 	Pids         int
 	Output, Disk int64
 	Stack        int64 // 0: the node's own limit
@@ -52,11 +52,12 @@ func (m *Command) fields(c *coder) {
 	number(c, &m.Stack)
 }
 
-// Launch is what process 1 tells its child, which becomes the program. The child answers with a Failure, or by becoming it.
+// Launch is the order of process 1 to its child, which becomes the program. The child answers with a Failure, or executes the
+// program.
 type Launch struct {
 	Command Command
 	Dir     string
-	Own     int // tasks of process 1, which count as the same user's
+	Own     int // tasks of process 1, which count for the same user
 }
 
 func (l *Launch) fields(c *coder) {
@@ -78,7 +79,7 @@ func (h *FileHeader) fields(c *coder) {
 	number(c, &h.Size)
 }
 
-// Wanted asks for files that the program has left.
+// Wanted asks for files that the program left.
 type Wanted struct {
 	Patterns []string
 	Most     int64 // bytes
@@ -92,7 +93,7 @@ func (w *Wanted) fields(c *coder) {
 // Refusals ends the answer to a Wanted.
 type Refusals struct {
 	Refused []string
-	Failure string // of the host's; empty: none
+	Failure string // the host's error; empty: none
 }
 
 func (r *Refusals) fields(c *coder) {
@@ -102,7 +103,7 @@ func (r *Refusals) fields(c *coder) {
 
 // Failure is why the program was not started.
 type Failure struct {
-	Spec bool // what was asked for is at fault
+	Spec bool // the Spec is at fault
 	Text string
 }
 
@@ -111,7 +112,7 @@ func (f *Failure) fields(c *coder) {
 	text(c, &f.Text)
 }
 
-// Phase is how far a run is.
+// Phase is the progress of a run.
 type Phase string
 
 // The phases, in their order.
@@ -121,12 +122,12 @@ const (
 	Ordered Phase = "ordered"
 	Running Phase = "running"
 	Refused Phase = "refused" // Failure says why
-	Exited  Phase = "exited"  // Report is there, and all output has been sent
+	Exited  Phase = "exited"  // Report is set, and all output has been sent
 	Lost    Phase = "lost"    // process 1 has died without a report
-	Broken  Phase = "broken"  // a stream broke off within an order, or the keeper was started again: nothing can come of it
+	Broken  Phase = "broken"  // a stream broke off within an order, or the keeper was restarted: the run cannot start
 )
 
-// State is what the keeper knows. It is sent when it changes, after the output that belongs before it.
+// State is the keeper's view of the run. It is sent when it changes, after the output that precedes the change.
 type State struct {
 	Version int
 	Epoch   string // of the keeper's process
@@ -151,7 +152,7 @@ func (s *State) fields(c *coder) {
 	optional(c, &s.Report, (*Report).fields)
 }
 
-// Ending is why process 1 has ended the program.
+// Ending is the reason for which process 1 ended the program.
 type Ending string
 
 // The endings; empty: the program ended by itself.
@@ -171,7 +172,7 @@ type Report struct {
 	Wall, CPU   time.Duration
 	Peak        int64
 	OOMKills    int64
-	HostFull    bool // the kernel killed for want of memory before the container's own limit was reached
+	HostFull    bool // the kernel killed for lack of memory before the container's own limit was reached
 	Enforcement string
 }
 

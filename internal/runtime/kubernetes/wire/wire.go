@@ -1,6 +1,6 @@
-// Package wire is what the three parts of a run in a pod say to each other: the worker and the keeper over the stream of an
-// exec, the keeper and the pod's process 1 over a socket. A stream that breaks off says nothing about the run: only a State
-// does, and output carries its offset, so that a reader goes on where it was.
+// Package wire is the protocol between the three parts of a run in a pod: the worker and the keeper talk over the stream of
+// an exec, the keeper and the pod's process 1 over a socket. A stream that breaks off says nothing about the run: only a
+// State does, and output carries its offset, so that a reader continues where it stopped.
 package wire
 
 import (
@@ -9,37 +9,37 @@ import (
 	"io"
 )
 
-// Version is of the protocol. A keeper of another one is refused, and so is a worker.
+// Version is the protocol's version. A peer of another version is refused, on either side.
 const Version = 4
 
-// Where things lie in a pod, by the containers that see them.
+// The places of files in a pod, by the containers that see them.
 const (
 	Shared   = "/pawl"          // the helper and its socket: writable for the keeper, read-only for the program
 	Program  = Shared + "/pod"  // the helper, as the program's container executes it
-	Socket   = Shared + "/init" // where process 1 reaches the keeper; closed once it has
+	Socket   = Shared + "/init" // where process 1 connects to the keeper; closed afterwards
 	Keep     = "/keep"          // the keeper's own
-	Attach   = Keep + "/attach" // where an exec reaches the keeper
+	Attach   = Keep + "/attach" // where an exec connects to the keeper
 	Image    = "/pawl-pod"      // the helper in its image
 	WorkRoot = "/work"          // holds the working directory
 	Temp     = "/tmp"
 )
 
-// Kind says what a frame is.
+// Kind is the type of a frame.
 type Kind byte
 
 // The kinds of frames.
 const (
 	Hello   Kind = 'H' // worker: Hello, the first frame
-	Ping    Kind = 'P' // worker: it is still there; the keeper answers the same
+	Ping    Kind = 'P' // worker: still alive; the keeper answers with the same
 	Order   Kind = 'O' // worker: Order; files and Go follow
 	File    Kind = 'F' // worker or process 1: File; its content follows as Data
 	Data    Kind = 'D' // of the file before
 	Go      Kind = 'G' // worker: start it
-	Stdin   Kind = 'I' // worker: input at an offset; empty: its end
-	Kill    Kind = 'K' // worker or keeper: end it; an offset is the grace in nanoseconds after a SIGTERM
+	Stdin   Kind = 'I' // worker: input at an offset; without data: its end
+	Kill    Kind = 'K' // worker or keeper: end the program; an offset is the grace in nanoseconds after a SIGTERM
 	Fetch   Kind = 'C' // worker: Fetch, after the end; the offset numbers the request and is in every answer
 	Fetched Kind = 'Z' // process 1: Fetched, after the files
-	Done    Kind = 'Q' // worker: nothing more is wanted
+	Done    Kind = 'Q' // worker: the pod may end
 	Status  Kind = 'S' // keeper: State
 	Out     Kind = '1' // keeper: stdout at an offset
 	Err     Kind = '2' // keeper: stderr at an offset
@@ -55,7 +55,7 @@ type Frame struct {
 	Data   []byte
 }
 
-// maxData bounds the data of one frame; Chunk is how much of a stream or a file one carries.
+// maxData bounds the data of one frame; Chunk is the amount of a stream or a file in one frame.
 const (
 	maxData = 8 << 20
 	Chunk   = 32 << 10
@@ -63,7 +63,7 @@ const (
 
 const headerSize = 1 + 8 + 4
 
-// Append adds one frame, as it is sent, to what is there.
+// Append appends an encoded frame to a buffer.
 func Append(to []byte, f Frame) []byte {
 	to = append(to, byte(f.Kind))
 	to = binary.BigEndian.AppendUint64(to, uint64(f.Offset))
