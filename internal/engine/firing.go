@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// firing is what is to become of one schedule that is due.
+// firing is the plan for one due schedule.
 type firing struct {
-	was    store.Schedule // as it was when this was planned
+	was    store.Schedule // the schedule as it was when this was planned
 	d      *definition.Definition
 	plan   schedule.Plan
 	starts []*plannedStart
-	rest   []schedule.Fire // ticks beyond starts, which another transaction starts: their inputs do not go into this one
-	work   int             // operations that the making of starts has computed
+	rest   []schedule.Fire // ticks beyond starts, left to another transaction: their inputs do not fit into this one
+	work   int             // operations that making starts has computed
 	pause  string          // why the schedule pauses itself instead
 	bad    error           // why nothing can be planned
 	done   bool            // carried out; was is the schedule as it is since then
@@ -36,8 +36,8 @@ func (f *firing) bytes() (n int) {
 	return n
 }
 
-// plan works out, outside the transaction, what becomes of the nominal times of a schedule that have passed. d is its document; nil:
-// it has to be read. Without a turn the error is errCostly where that takes long.
+// plan decides, outside the transaction, about the past nominal times of a schedule. d is its document; nil: it must be read. If that takes
+// long without a turn, the error is errCostly.
 func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Definition, now time.Time, turn bool) (f *firing, err error) {
 	if f = (&firing{was: k, d: d}); d == nil {
 		f.d, f.bad = e.schedule(ctx, k.Name, k.Version)
@@ -56,8 +56,8 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Defin
 	return f, e.nextStarts(ctx, f, turn)
 }
 
-// nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes. Without a turn the error is errCostly where
-// one of them takes long. A schedule that has ended the process again and again pauses itself.
+// nextStarts makes the requests of the next ticks of a plan, as many as fit into one transaction. If one of them takes long without a turn,
+// the error is errCostly. A schedule that has ended the process repeatedly pauses itself.
 func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
 	key := loop.Key(f.d.Name, f.was.Version)
 	if !turn && e.schedules.costly.Has(key) {
@@ -92,7 +92,7 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
 	return nil
 }
 
-// planStart makes the request of the execution that a tick starts. w counts and bounds the work.
+// planStart makes the request of the execution that a tick starts.
 func (e *Engine) planStart(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time, w *definition.Work) *plannedStart {
 	s := &plannedStart{fire: fire, id: e.opts.NewID()}
 	run := &d.Schedule.Run

@@ -8,48 +8,48 @@ import (
 )
 
 const (
-	// followUpLimit is how many follow-ups go into one transaction. A workflow's step may use the whole budget of a transaction: of more
+	// followUpLimit is how many follow-ups go into one transaction. A workflow's step may use the whole budget of a transaction: with more
 	// follow-ups, most would be postponed again.
 	followUpLimit = 100
-	// followUpTakes is how long one follow-up takes at most on average, as part of a transaction: 0.5 to 1 ms were measured.
+	// followUpTakes is an upper bound of the average time of one follow-up in a transaction: 0.5 to 1 ms were measured.
 	followUpTakes = 2 * time.Millisecond
 )
 
-// followUps are requests of the engine's own: what committed transactions have left to later ones. They do not wait among the
-// requests of callers: a workflow of three lines that starts two of itself, 20 levels deep, has half a million of them after ten
-// seconds, and each caller would wait for all of those before it. Batches of callers and of follow-ups alternate, and no batch has
-// both, so that what follows from a caller's request finds the whole budget of its transaction.
+// followUps are the engine's own requests: work that committed transactions have postponed. They have a queue apart from callers: a
+// workflow of three lines that starts two of itself, 20 levels deep, has half a million follow-ups after ten seconds, and each caller would
+// wait for all of them. Batches of callers and of follow-ups alternate, and no batch has both, so that the follow-ups of a caller's request
+// find the whole budget of its transaction.
 //
-// The step of a workflow that has many children goes alone: it may use the whole budget of its transaction, which all that time has
-// the workflow's row. Of four in one transaction three would be postponed again, and reports of the children of all four would wait for it.
+// The step of a workflow with many children goes alone: it may use the whole budget of its transaction, which locks the workflow's row all
+// that time. Of four in one transaction three would be postponed again, and reports of the children of all four would wait for it.
 //
-// One batch of such steps and one of other follow-ups are under way at a time, so that callers find the other committers. With four
-// side by side, 100 steps of workflows that start themselves were decided again up to nine times on PostgreSQL, because each batch
-// wanted rows of the others: for 6 s no caller was answered.
+// One batch of such steps and one of other follow-ups are under way at a time, so that callers find the other committers. With four side by
+// side, 100 steps of workflows that start themselves were decided again up to nine times on PostgreSQL, because each batch needed rows of
+// the others: for 6 s no caller was answered.
 type followUps struct {
 	ops       []op
-	wide      []op             // steps of workflows that have many children
-	steps     map[flow.ID]bool // workflows that ops and wide go on with
-	waitLists map[string]bool  // keys whose whole wait lists ops go on with
+	wide      []op             // steps of workflows with many children
+	steps     map[flow.ID]bool // workflows that have a step in ops or wide
+	waitLists map[string]bool  // keys whose whole wait lists are served by ops
 	busy      bool             // a batch of ops is under way
 	busyWide  bool             // one of wide is
 	last      bool             // the last batch was of follow-ups
-	lastWide  bool             // the last of those was of wide
+	lastWide  bool             // the last batch of follow-ups was of wide
 }
 
-// source says which requests a batch is of.
+// source is the kind of requests in a batch.
 type source uint8
 
 const (
 	sourcePlain     source = iota // of sessions, callers and loops; none is known to need a contended key
-	sourceContended               // of callers: of the requests of each call one or more need contended keys
+	sourceContended               // of callers: each call has requests that need contended keys
 	sourceFollowUps
-	sourceWideStep // of a workflow that has many children
+	sourceWideStep // of a workflow with many children
 )
 
 func (f *followUps) len() int { return len(f.ops) + len(f.wide) }
 
-// startable is how many follow-ups need not wait for the end of a batch that is under way.
+// startable is how many follow-ups can start before a running batch ends.
 func (f *followUps) startable() (n int) {
 	if !f.busy {
 		n = len(f.ops)
@@ -60,8 +60,7 @@ func (f *followUps) startable() (n int) {
 	return n
 }
 
-// followUp hands a follow-up to the committer. One that finds no room, or an engine that is ending, is left to the sweeps: rows say
-// what it was for.
+// followUp hands a follow-up to the committer. If there is no room, or the engine is stopping, the sweeps find the work in the rows.
 func (e *Engine) followUp(o op) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,8 +69,7 @@ func (e *Engine) followUp(o op) {
 	}
 }
 
-// add takes in a follow-up, and reports whether it did: not where the same step of a workflow or the same wait list waits already, nor
-// beyond
+// add adds a follow-up, and reports whether it did: not if the same step of a workflow or the same wait list is queued already, nor beyond
 // pendingLimit.
 func (f *followUps) add(o op) bool {
 	if f.len() >= pendingLimit {
@@ -106,8 +104,8 @@ func (f *followUps) add(o op) bool {
 	return true
 }
 
-// next takes the next batch of follow-ups; nil when it is the callers' turn. callers says whether any of them waits. done is to be
-// called at the batch's end.
+// next takes the next batch of follow-ups; nil if it is the callers' turn. callers reports whether any of them waits. The caller calls done
+// at the batch's end.
 func (f *followUps) next(callers bool) ([]op, source) {
 	if f.last = f.isNext(callers); !f.last {
 		return nil, sourcePlain
@@ -120,13 +118,12 @@ func (f *followUps) next(callers bool) ([]op, source) {
 	return f.take(&f.ops, followUpLimit), sourceFollowUps
 }
 
-// isNext reports whether the next batch is of follow-ups: while callers wait, they alternate with these.
+// isNext reports whether the next batch is of follow-ups: they alternate with waiting callers.
 func (f *followUps) isNext(callers bool) bool {
 	return f.startable() > 0 && !(f.last && callers)
 }
 
-// wideIsNext reports whether the next batch of follow-ups is the step of a wide workflow: while others can start, they
-// alternate with these.
+// wideIsNext reports whether the next batch of follow-ups is the step of a wide workflow: it alternates with other follow-ups.
 func (f *followUps) wideIsNext() bool {
 	others := len(f.ops) > 0 && !f.busy
 	return len(f.wide) > 0 && !f.busyWide && !(f.lastWide && others)
@@ -152,7 +149,7 @@ func (f *followUps) take(from *[]op, n int) []op {
 	return ops
 }
 
-// done ends a batch, and reports whether follow-ups may begin now that had to wait for it.
+// done ends a batch, and reports whether follow-ups that waited for it may begin now.
 func (f *followUps) done(batchSource source) (startable bool) {
 	switch batchSource {
 	case sourceFollowUps:
@@ -166,8 +163,8 @@ func (f *followUps) done(batchSource source) (startable bool) {
 	}
 }
 
-// goOnWithin is when the sweep goes on with a workflow that is postponed now, should the follow-up that does so be lost with the
-// process. While many follow-ups wait that is later: the sweep would only do their work before that of other timers.
+// goOnWithin is when the sweep continues a postponed workflow if its follow-up is lost with the process. The delay grows with the number of
+// waiting follow-ups: the sweep would only do their work before that of other timers.
 func (e *Engine) goOnWithin() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -23,7 +23,7 @@ func (g *group) done() {
 	}
 }
 
-// wait returns when every request has been answered, or when ctx ends: then what was asked for may still happen.
+// wait returns when every request has been answered, or when ctx ends: then the requests may still be committed.
 func (g *group) wait(ctx context.Context) error {
 	select {
 	case <-g.over:

@@ -25,11 +25,11 @@ const (
 	// failsFor is how long a failed commit counts unless a later one succeeds: a replica that reports not-ready gets no traffic,
 	// so no later commit could clear the error.
 	failsFor = 10 * time.Second
-	// probeFor is how long a probe of a store that failed may take.
+	// probeFor is how long a probe of a failed store may take.
 	probeFor = 2 * time.Second
 )
 
-// failed notes the failure of a commit that is not the data's fault.
+// failed records a failed commit that is not the data's fault.
 func (h *health) failed(err error) {
 	if !fault.OfBatch(err) {
 		h.failures.Add(1)
@@ -37,14 +37,14 @@ func (h *health) failed(err error) {
 	}
 }
 
-// wrote notes the success of a commit that wrote something.
+// wrote records the success of a commit that wrote something.
 func (h *health) wrote() {
 	if h.lastFailure.Load() != nil {
 		h.lastFailure.Store(nil)
 	}
 }
 
-// Ready says why this replica cannot do its work just now; nil when it can.
+// Ready returns why this replica cannot work now; nil if it can.
 func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.Closed(); err != nil {
 		return err
@@ -58,14 +58,14 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return e.refusedWrite(ctx)
 }
 
-// stalled is for how long requests have waited while nothing was committed.
+// stalled is how long requests have waited while nothing was committed.
 func (e *Engine) stalled() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.batcher.stalled(time.Now())
 }
 
-// refusedWrite is why the store did not take what was last to be written; nil when it did, or is known to take writes again.
+// refusedWrite is why the store refused the last write; nil if it did not, or takes writes again.
 func (e *Engine) refusedWrite(ctx context.Context) error {
 	if a := e.health.lastFailure.Load(); a != nil && time.Since(a.at) < failsFor && !e.writes(ctx) {
 		return fmt.Errorf("the store did not take what was last to be written: %w", a.err)

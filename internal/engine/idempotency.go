@@ -18,15 +18,15 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ErrIdempotencyMismatch means that the idempotency key came before with another submission.
+// ErrIdempotencyMismatch means that the idempotency key was used before with another submission.
 var ErrIdempotencyMismatch = errors.New("the idempotency key was used before with a different submission")
 
 func mismatch(existing store.IdempotencyKey) error {
 	return fmt.Errorf("%w (key %q, execution %s)", ErrIdempotencyMismatch, existing.Key, existing.Execution)
 }
 
-// hash tells submissions with the same idempotency key apart; without a key it is zero. The same input has the same hash
-// however it is written: {"a":1} and {"a": 1.0}.
+// hash distinguishes submissions with the same idempotency key; without a key it is zero. The same input has the same hash in any notation:
+// {"a":1} and {"a": 1.0}.
 func (s *Submission) hash() (sum [32]byte) {
 	if s.IdempotencyKey != "" {
 		sum = s.sum()
@@ -39,11 +39,11 @@ func (s *Submission) sum() [32]byte {
 	c.Input, c.IdempotencyKey, c.Traceparent = nil, "", ""
 	settings, err := json.Marshal(c)
 	if err != nil {
-		settings = fmt.Appendf(nil, "%#v", c) // only of what check refuses
+		settings = fmt.Appendf(nil, "%#v", c) // only settings that check refuses
 	}
 	input, err := jsonvalue.Canonical(nil, s.Input)
 	if err != nil {
-		input = s.Input // no JSON, or none that the engine reads
+		input = s.Input // no JSON, or JSON that the engine does not read
 	}
 	h := sha256.New()
 	h.Write(settings)
@@ -57,13 +57,13 @@ func (s *Submission) mayBeKnown(err error) bool {
 	return s.IdempotencyKey != "" && fault.BadText(s.IdempotencyKey, fault.KeyLimit) == "" && (s.Refused != nil || errors.As(err, &refused))
 }
 
-// SubmitBatch is Submit for a request that has an idempotency key as a whole: the same batch again gives the same
-// executions, another one ErrIdempotencyMismatch for the whole call, and nothing of it is stored. A submission with a key of
-// its own is known by that key alone.
+// SubmitBatch is Submit for a request whose idempotency key is for the whole batch: the same batch again returns the same executions.
+// Another batch fails with ErrIdempotencyMismatch, and nothing of it is stored. A submission with its own key is identified by that key
+// alone.
 //
-// The other submissions get keys that are derived from the batch's key and their place in the batch. That alone would let
-// two different batches that come at once each win some places. So the first submission that is accepted gets the batch's
-// key itself and is committed before the others: of several batches one writes that row, and the others find it.
+// The other submissions get keys that are derived from the batch's key and their place in the batch. That alone would let two different
+// batches that come at once each get some places. So the first accepted submission gets the batch's key itself and is committed before the
+// others: of several batches one writes that row, and the others find it.
 func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission) ([]Submitted, error) {
 	if err := fault.CheckText("idempotency_key", key, fault.KeyLimit, "give another one"); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission)
 	}
 	first := &batchOp{key: key, hash: batchHash(subs, sums), length: len(subs)}
 	out := make([]Submitted, len(subs))
-	ops := make([]*submitOp, len(subs)) // nil: its verdict is there
+	ops := make([]*submitOp, len(subs)) // nil: its verdict is known
 	for i := range subs {
 		s := subs[i]
 		if s.IdempotencyKey == "" {
@@ -118,22 +118,22 @@ func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission)
 	return out, nil
 }
 
-// batchOp decides whether a batch is what its key was used for, and submits the first of its executions under that key.
+// batchOp checks whether a batch is the one that its key was used for, and submits the first of its executions under that key.
 type batchOp struct {
 	key     string
 	hash    [32]byte  // of the batch
 	length  int       // how many submissions the batch has
-	derived []string  // keys of the submissions without one of their own
-	first   *submitOp // the first of these that is accepted; nil: none is
+	derived []string  // keys of the submissions without their own
+	first   *submitOp // the first accepted one of these; nil: there is none
 	at      int       // its place
 	group   *group
 
-	settled int       // whose verdict is there; -1: of none
+	settled int       // index of the submission whose verdict is known; -1: none
 	verdict Submitted // on that one
 	err     error     // the verdict on the whole batch
 }
 
-// add takes in the submission at a place of the batch.
+// add adds the submission at a place of the batch.
 func (o *batchOp) add(s *submitOp, at int) {
 	o.derived = append(o.derived, s.key)
 	if o.first != nil || s.refused != nil {
@@ -169,7 +169,7 @@ func (o *batchOp) decide(ctx context.Context, t *transaction) error {
 		o.settled, o.verdict = at, Submitted{Execution: existing.Execution, Existing: true}
 		return nil
 	}
-	// Retention may have removed the execution that had the batch's key, and not yet the others.
+	// Retention may have removed the execution with the batch's key before the others.
 	for _, key := range o.derived {
 		existing, ok := t.loaded.idempotency[key]
 		if _, same := placeOf(existing.Hash, o.hash); ok && !same {
@@ -211,7 +211,7 @@ func (o *batchOp) done(err error) {
 	o.group.done()
 }
 
-// batchHash tells batches with the same idempotency key apart.
+// batchHash distinguishes batches with the same idempotency key.
 func batchHash(subs []Submission, sums [][32]byte) [32]byte {
 	h := sha256.New()
 	for i := range subs {
@@ -221,22 +221,22 @@ func batchHash(subs []Submission, sums [][32]byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// placeKey is the idempotency key of a submission by its place in a batch.
+// placeKey is the idempotency key of a submission at a place in a batch.
 func placeKey(batch string, at int) string {
 	sum := sha256.Sum256([]byte(batch))
 	return "batch:" + hex.EncodeToString(sum[:]) + ":" + strconv.Itoa(at)
 }
 
-// placeBytes is how many bytes at the end of a batch's hash give way to a place in it.
+// placeBytes is how many bytes at the end of a batch's hash are replaced by a place in it.
 const placeBytes = 4
 
-// placeHash is the hash of a submission by its place in a batch: it says which batch, and where.
+// placeHash is the hash of a submission at a place in a batch: it contains the batch and the place.
 func placeHash(batch [32]byte, at int) [32]byte {
 	binary.BigEndian.PutUint32(batch[len(batch)-placeBytes:], uint32(at))
 	return batch
 }
 
-// placeOf reads a placeHash, and reports whether it is of that batch.
+// placeOf reads a placeHash, and reports whether it belongs to that batch.
 func placeOf(hash, batch [32]byte) (at int, same bool) {
 	cut := len(hash) - placeBytes
 	return int(binary.BigEndian.Uint32(hash[cut:])), bytes.Equal(hash[:cut], batch[:cut])

@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// AtEnd is the offset of a piece of input that goes wherever the input ends.
+// AtEnd is the offset of a piece of input that is appended, wherever the input ends.
 const AtEnd = -1
 
-// Feed gives an execution something to read: a piece for the offset at, the last one or not. It returns what the
-// execution has been given by then. Giving the same again changes nothing. Errors are flow's: ErrFinished, ErrInputOffset,
-// ErrInputClosed, ErrInputFull; or the store's. piece must not be changed later when there was an error.
+// Feed gives an execution a piece of input at an offset, and returns all that the execution has got so far. Giving the same piece again
+// changes nothing. Errors are ErrFinished, ErrInputOffset, ErrInputClosed and ErrInputFull of package flow, or the store's. After an error
+// the caller must not change piece.
 func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (flow.Input, error) {
 	type fed struct {
 		in      flow.Input
@@ -37,7 +37,7 @@ func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, l
 	return f.in, f.verdict
 }
 
-// feed is the decision. The execution is locked: what feeds it as well comes before or after.
+// feed is the decision. The execution is locked, so other pieces come before or after.
 func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (input flow.Input, verdict, err error) {
 	d := t.Draft(id)
 	if d == nil {
@@ -57,7 +57,7 @@ func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []by
 	}
 	fresh, next, verdict := input.Feed(at, piece, last, stored)
 	switch {
-	case verdict == nil && next == input: // also after the end: the answer to what is sent again may have been lost
+	case verdict == nil && next == input: // also after the end: the first answer may have been lost
 		return input, nil, nil
 	case d.Stage.Terminal():
 		return input, flow.ErrFinished, nil
@@ -69,8 +69,8 @@ func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []by
 	return next, nil, nil
 }
 
-// fedBefore returns n bytes of an execution's input from an offset on, which a client has sent again. A page of the store may hold
-// fewer when the input came in very many pieces.
+// fedBefore returns n bytes of an execution's input from an offset on, which a client has sent again. A page of the store may have fewer if
+// the input came in very many pieces.
 func (t *transaction) fedBefore(ctx context.Context, id flow.ID, at int64, n int) ([]byte, error) {
 	stored := make([]byte, 0, n)
 	for len(stored) < n {
@@ -86,7 +86,7 @@ func (t *transaction) fedBefore(ctx context.Context, id flow.ID, at int64, n int
 	return stored[:n], nil
 }
 
-// fed wakes the watchers of an execution that was given input.
+// fed wakes the watchers of an execution that has got input.
 func (b *watchers) fed(id flow.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,10 +94,10 @@ func (b *watchers) fed(id flow.ID) {
 }
 
 const (
-	// inputAtOnce is about how much input goes to a worker at a time; a program that reads slowly holds up the rest.
+	// inputAtOnce is about how much input goes to a worker at a time: the rest waits until the program has read it.
 	inputAtOnce = 256 << 10
-	// inputPoll is how many polls go by between two looks for input that this replica has not heard of though it hears
-	// of the others.
+	// inputPoll is how many polls lie between two checks for input that this replica was not notified of although
+	// notifications arrive.
 	inputPoll = 10
 )
 
@@ -109,7 +109,7 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 	if err := e.checkHeld(ctx, session, q.Execution, q.Attempt); err != nil {
 		return handoff.Input{}, err
 	}
-	changed, stop := e.Watch(q.Execution) // before the first look, so that nothing falls between
+	changed, stop := e.Watch(q.Execution) // before the first read, so that no input is missed
 	defer stop()
 	for {
 		data, last, err := e.opts.Store.ReadInput(ctx, q.Execution, q.From, inputAtOnce)
@@ -143,7 +143,7 @@ func (e *Engine) checkHeld(ctx context.Context, session, id flow.ID, attempt int
 	return fmt.Errorf("attempt %d of %s: %w", attempt, id, handoff.ErrNotHeld)
 }
 
-// lookForInput fires when a worker that waits for input should be looked for some that this replica has not heard of.
+// lookForInput fires when the store should be read for input that this replica was not notified of.
 func (e *Engine) lookForInput() <-chan time.Time {
 	switch {
 	case e.opts.Exclusive:

@@ -10,23 +10,23 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// keyLedger counts the holders and the waiting of concurrency keys in a transaction: the store's counts, changed by
-// what the transaction has decided since. An execution may be decided about several times before it is written, and its
-// Before shows only what is written. So freed and given say which of these decisions use.Holders counts already.
+// keyLedger counts the holders and the waiting executions of concurrency keys in a transaction: the store's counts, changed by the
+// transaction's decisions. An execution may be decided about several times before it is written, and its Before shows only what is written.
+// So freed and granted record which of these decisions use.Holders counts already.
 type keyLedger struct {
 	all       map[string]*keyUse
-	freed     map[flow.ID]bool // executions that have given their slot back, and are not written yet
+	freed     map[flow.ID]bool // executions that have returned their slot, and are not written yet
 	granted   map[flow.ID]bool // executions that have got a slot, and are not written yet
-	postponed []string         // keys whose wait list goes on in a later transaction
+	postponed []string         // keys whose wait list a later transaction serves
 
 	nextTicket, lastTicket int64 // tickets that have been drawn
 }
 
 // keyUse is one concurrency key.
 type keyUse struct {
-	counted     bool // use has the store's exact count; where it is false lockKeys asks the store
+	counted     bool // use has the store's exact count; otherwise lockKeys asks the store
 	use         store.KeyUse
-	waitListDue bool // its wait list is to be served: a slot was freed, an execution has left the wait list, or a follow-up asks for it
+	waitListDue bool // its wait list must be served: a slot was freed, an execution has left the wait list, or a follow-up asks for it
 }
 
 func newKeyLedger() keyLedger {
@@ -42,7 +42,7 @@ func (l *keyLedger) of(name string) *keyUse {
 	return k
 }
 
-// changed notes what a decision about an execution means for its key.
+// changed applies a decision about an execution to the counts of its key.
 func (l *keyLedger) changed(d *flow.Draft) {
 	if (d.FreedKey() || l.granted[d.ID] && !d.Place.HoldsKey()) && !l.freed[d.ID] {
 		l.freed[d.ID] = true
@@ -51,13 +51,13 @@ func (l *keyLedger) changed(d *flow.Draft) {
 		k.use.Holders--
 	}
 	if d.Key != "" && d.Before.Place == flow.Waiting && (d.Place == flow.Finished || d.Place == flow.Delayed) {
-		// It leaves the wait list. If it was the head, the next one may have a higher limit and go at once: a wait list is served in order, so it
-		// had to wait for the head.
+		// It leaves the wait list. If it was the head, the next one had to wait for it, because a wait list is served in order. The next one may
+		// have a higher limit and be admitted at once.
 		l.of(d.Key).waitListDue = true
 	}
 }
 
-// flushed notes that what was decided about an execution is written: from now on its Before shows whether it holds a slot.
+// flushed records that an execution is written: from now on its Before shows whether it holds a slot.
 func (l *keyLedger) flushed(d *flow.Draft) {
 	if d.Key != "" {
 		delete(l.freed, d.ID)
@@ -65,7 +65,7 @@ func (l *keyLedger) flushed(d *flow.Draft) {
 	}
 }
 
-// lockKeys locks those of the keys that the transaction does not hold yet.
+// lockKeys locks those keys that the transaction does not hold yet.
 func (t *transaction) lockKeys(ctx context.Context, wanted []string) error {
 	var names []string
 	for _, name := range wanted {
@@ -89,7 +89,8 @@ func (t *transaction) lockKeys(ctx context.Context, wanted []string) error {
 }
 
 // useKeys locks keys and returns how full they are. Tickets that the transaction drew in advance are dropped: another replica may have put
-// executions with later tickets into these wait lists since. A ticket drawn under the key's lock is later than all that stand there.
+// executions with later tickets into these wait lists since. A ticket drawn under the key's lock is later than all tickets in its wait
+// list.
 func (t *transaction) useKeys(ctx context.Context, names []string) (map[string]store.KeyUse, error) {
 	began := time.Now()
 	uses, err := t.tx.LockKeys(ctx, names)

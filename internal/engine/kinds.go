@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// newKinds are how the engine runs the kinds itself for which byEngine is true in package flow.
+// newKinds are the kinds that the engine runs itself: byEngine is true for them in package flow.
 func (e *Engine) newKinds() []txn.Kind {
 	return []txn.Kind{
 		// advance.go, step.go
@@ -26,7 +26,7 @@ func engineStep(decide func(*transaction, context.Context, *flow.Draft) error) t
 	return func(ctx context.Context, t txn.Tx, d *flow.Draft) error { return decide(t.(*transaction), ctx, d) }
 }
 
-// engineKind is the row of a kind; without functions for one that workers run.
+// engineKind is the entry of a kind; without functions for a kind that workers run.
 func (e *Engine) engineKind(k flow.Kind) *txn.Kind {
 	for i := range e.kinds {
 		if e.kinds[i].Kind == k {
@@ -38,7 +38,7 @@ func (e *Engine) engineKind(k flow.Kind) *txn.Kind {
 
 var byWorker txn.Kind
 
-// prepareBegin reads together what drafts need to begin that are about to.
+// prepareBegin reads, in one query each, the rows that drafts need which are about to begin.
 func (t *transaction) prepareBegin(ctx context.Context, ds []*flow.Draft) error {
 	if err := t.loadPayloads(ctx, ds); err != nil {
 		return err
@@ -85,7 +85,7 @@ func beginSleep(_ context.Context, t txn.Tx, d *flow.Draft) error {
 	return nil
 }
 
-// endSleep completes a sleep: it was over in time, however late the engine looks.
+// endSleep completes a sleep: it ended at its due time, however late the engine looks.
 func endSleep(_ context.Context, t txn.Tx, d *flow.Draft) error {
 	return d.Finish(flow.Completed, flow.Outcome{}, t.Now(), 0)
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// loaded is what a transaction has read. The executions are locked until its end, and stand as the transaction has decided.
+// loaded is what a transaction has read. The executions are locked until its end, and are in the state that the transaction has decided.
 type loaded struct {
 	drafts      map[flow.ID]*flow.Draft
 	payloads    map[flow.ID]bool // executions whose payload has been read
 	idempotency map[string]store.IdempotencyKey
 	definitions map[string]catalog.Resolved
-	uploads     map[blob.Sum]flow.ID // those that were looked for and exist
+	uploads     map[blob.Sum]flow.ID // uploads that were looked up and exist
 }
 
 func newLoaded() loaded {
 	return loaded{drafts: map[flow.ID]*flow.Draft{}, payloads: map[flow.ID]bool{}}
 }
 
-// expect makes room for about n executions, before the first is there.
+// expect makes room for about n executions, before the first is added.
 func (l *loaded) expect(n int) {
 	if len(l.drafts) == 0 {
 		l.drafts = make(map[flow.ID]*flow.Draft, n)
 	}
 }
 
-// Draft is an execution of the transaction; nil when it has not been loaded, or does not exist.
+// Draft is an execution of the transaction; nil if it has not been loaded or does not exist.
 func (t *transaction) Draft(id flow.ID) *flow.Draft { return t.loaded.drafts[id] }
 
 // add brings a draft into the transaction.
@@ -60,8 +60,7 @@ func (t *transaction) Load(ctx context.Context, ids []flow.ID) error {
 	return nil
 }
 
-// adopt brings executions that a query returned into the transaction and returns their drafts; one that is there already stays as it
-// has been decided.
+// adopt brings executions from a query into the transaction and returns their drafts; a draft that is already there keeps its decisions.
 func (t *transaction) adopt(xs []*flow.Execution) []*flow.Draft {
 	ds := make([]*flow.Draft, len(xs))
 	for i, x := range xs {
@@ -75,7 +74,7 @@ func (t *transaction) adopt(xs []*flow.Execution) []*flow.Draft {
 	return ds
 }
 
-// loadIdempotency brings idempotency keys into the transaction beside those that its requests wanted.
+// loadIdempotency loads idempotency keys in addition to those that the requests wanted.
 func (t *transaction) loadIdempotency(ctx context.Context, keys []string) error {
 	keys = slices.DeleteFunc(keys, func(key string) bool { _, known := t.loaded.idempotency[key]; return known })
 	if len(keys) == 0 {
@@ -100,7 +99,7 @@ func (t *transaction) needPayload(ctx context.Context, d *flow.Draft) error {
 	return t.readPayloads(ctx, []flow.ID{d.ID})
 }
 
-// loadPayloads fetches the payloads of drafts whose kind the engine looks into when they start.
+// loadPayloads reads the payloads of drafts if the engine needs them for their kind at the start.
 func (t *transaction) loadPayloads(ctx context.Context, ds []*flow.Draft) error {
 	var ids []flow.ID
 	for _, d := range ds {
@@ -114,7 +113,7 @@ func (t *transaction) loadPayloads(ctx context.Context, ds []*flow.Draft) error 
 	return t.readPayloads(ctx, ids)
 }
 
-// readPayloads reads the payloads of executions that have been loaded.
+// readPayloads reads the payloads of loaded executions.
 func (t *transaction) readPayloads(ctx context.Context, ids []flow.ID) error {
 	xs, err := t.tx.Lock(ctx, ids, store.WithPayload)
 	if err != nil {
@@ -128,7 +127,7 @@ func (t *transaction) readPayloads(ctx context.Context, ids []flow.ID) error {
 	return nil
 }
 
-// lockUploads looks which uploads are there. They stay until the transaction ends.
+// lockUploads finds and locks existing uploads. They stay until the transaction ends.
 func (t *transaction) lockUploads(ctx context.Context, sums []blob.Sum) error {
 	var missing []blob.Sum
 	for _, sum := range sums {
@@ -150,7 +149,7 @@ func (t *transaction) lockUploads(ctx context.Context, sums []blob.Sum) error {
 	return nil
 }
 
-// definition is Catalog.Resolve, whose answer it remembers for this transaction unless the catalog has it for good.
+// definition is Catalog.Resolve. It caches the answer for this transaction unless the catalog has it permanently.
 func (t *transaction) definition(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
 	if version != 0 {
 		if d := t.e.catalog.Known(name, version); d != nil {
@@ -172,7 +171,7 @@ func (t *transaction) definition(ctx context.Context, name string, version int, 
 	return r.Definition, r.Version, nil
 }
 
-// referenceUploads has a new execution reference the uploads of these sums that are there.
+// referenceUploads makes a new execution reference the existing uploads with these checksums.
 func (t *transaction) referenceUploads(id flow.ID, sums []blob.Sum) {
 	for _, sum := range sums {
 		if upload, ok := t.loaded.uploads[sum]; ok {
@@ -181,7 +180,7 @@ func (t *transaction) referenceUploads(id flow.ID, sums []blob.Sum) {
 	}
 }
 
-// rememberDefinitions keeps what a committed transaction has read of definitions.
+// rememberDefinitions caches the definitions that a committed transaction has read.
 func (e *Engine) rememberDefinitions(t *transaction) {
 	for _, r := range t.loaded.definitions {
 		e.catalog.Remember(r)

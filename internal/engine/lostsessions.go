@@ -14,20 +14,20 @@ const (
 	lostFor  = 24 * time.Hour // for how long
 )
 
-// LostSession is a session whose lease has run out.
+// LostSession is a session with an expired lease.
 type LostSession struct {
 	store.Session
-	LostAt   time.Time // when its recovery was done, by this process's clock
-	Attempts int       // that were taken back from it
+	LostAt   time.Time // when its recovery ended, by this process's clock
+	Attempts int       // attempts that were taken back from it
 }
 
-// lostSessions are those that this engine has recovered, in memory only: it begins anew with the process, as the counters do.
+// lostSessions are the sessions that this engine has recovered. They are in memory only, like the counters.
 type lostSessions struct {
 	mu  sync.Mutex
 	all []LostSession // the latest last
 }
 
-// note remembers a lost session. Attempts that a later round takes back from it are added to those of the rounds before.
+// note remembers a lost session. Attempts that a later round takes back from it are added.
 func (l *lostSessions) note(s store.Session, attempts int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,8 +49,8 @@ func (e *Engine) LostSessions() []LostSession {
 	return slices.DeleteFunc(all, func(s LostSession) bool { return s.LostAt.Before(since) })
 }
 
-// losing takes attempts back from the lost session of a worker, and counts them: the transaction in which it does that may be tried again.
-// crashed says that the worker was part of a server's process that died during an evaluation.
+// losing takes attempts back from the lost session of a worker, and adds them to taken: its transaction may be repeated. crashed means that
+// the worker was part of a server process that died during an evaluation.
 func (e *Engine) losing(worker, how string, crashed bool, taken map[flow.ID]struct{}) func(*flow.Draft, time.Time) error {
 	return func(d *flow.Draft, now time.Time) error {
 		taken[d.ID] = struct{}{}

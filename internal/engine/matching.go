@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// newAtOnce and newStarts bound what one transaction makes of signals that were kept as new: the signals, and what the rules start.
+	// newAtOnce and newStarts bound one transaction that evaluates rules for new signals: the signals, and the executions that the rules
+	// start.
 	newAtOnce = 500
 	newStarts = 1000
-	newAgain  = time.Second // after a look that failed
-	// outputMost is how large an output may be that comes along in the signal of an end; a rule on a larger one has its action read it.
+	newAgain  = time.Second // after a failed look
+	// outputMost is the largest output that is included in the signal of an end; for a larger one, a rule's action reads the output.
 	outputMost = 64 << 10
-	// messageMost is how much of an error's message does.
+	// messageMost bounds an error's message in the signal.
 	messageMost = 4 << 10
 )
 
@@ -37,7 +38,7 @@ type endData struct {
 	CreatedAt  time.Time         `json:"created_at"`
 	FinishedAt time.Time         `json:"finished_at"`
 	Error      *endError         `json:"error"`
-	Output     json.RawMessage   `json:"output"` // null where it is larger than outputMost
+	Output     json.RawMessage   `json:"output"` // null if it is larger than outputMost
 	OutputSize int               `json:"output_size"`
 }
 
@@ -46,9 +47,9 @@ type endError struct {
 	Message string `json:"message"`
 }
 
-// recordEnds keeps a signal for each execution that ends with this write and about whose end some rule may be, so that the signal is
-// there exactly when the end is. The rules are asked about it in a transaction of its own: what follows from an end never keeps it from
-// being recorded. Where no rule is about ends that costs two comparisons for each end.
+// recordEnds keeps a signal for each execution that ends with this write if a rule may listen to its end, so that the signal exists exactly
+// if the end does. Another transaction evaluates the rules, so that no consequence of an end can prevent its record. Without rules about
+// ends, this costs two comparisons per end.
 func (t *transaction) recordEnds(ctx context.Context) error {
 	set := t.e.rules.current.Load()
 	if set == nil || !set.ListensToEnds() {
@@ -81,8 +82,8 @@ func (t *transaction) recordEnd(ctx context.Context, d *flow.Draft, generation i
 		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: d.Rules}}, generation, end)
 }
 
-// matchSignals asks the rules about signals that were kept as new: at once about those of this replica, and when watchPending tells about
-// those of servers that have ended meanwhile.
+// matchSignals evaluates rules for new signals: at once for those of this replica, and when watchPending announces those of servers that
+// have ended.
 func (e *Engine) matchSignals(ctx context.Context) {
 	loop.Repeat(ctx, e.opts.Log, "asking the rules about new signals", newAgain, e.rules.wake, func(ctx context.Context) (time.Duration, error) {
 		more, err := e.matchNew(ctx)
@@ -90,7 +91,7 @@ func (e *Engine) matchSignals(ctx context.Context) {
 	})
 }
 
-// matching is a new signal, and what the rules of its generation make of it.
+// matching is a new signal, with the results of the rules of its generation.
 type matching struct {
 	signal flow.Signal
 	matched
@@ -103,8 +104,8 @@ func (m *matching) bytes() (n int) {
 	return n
 }
 
-// matchNew asks the rules about some of the signals that are new, takes one turn of those that wait for costly rules, and reports whether
-// there may be more to do at once.
+// matchNew evaluates the rules for some new signals, takes one turn of those that wait for costly rules, and reports whether there may be
+// more to do at once.
 func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 	waiting := e.rules.turns.Len() > 0
 	err = e.rules.scanned.Look(waiting, func(after store.SignalPlace) (last store.SignalPlace, found bool, err error) {
@@ -119,8 +120,8 @@ func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 	return more || turned, err
 }
 
-// matchSome asks the rules about some of the new signals behind a place, without those that are costly. A signal about which they cannot be
-// asked is put aside. last is the place of the last signal that was looked at.
+// matchSome evaluates the rules, except costly ones, for some new signals behind a place. A signal for which that fails is put aside. last
+// is the place of the last signal that was read.
 func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last store.SignalPlace, handled int, err error) {
 	last = after
 	found, err := e.opts.Store.NewSignals(ctx, time.Now(), after, newAtOnce)
@@ -161,7 +162,7 @@ func (e *Engine) matchSome(ctx context.Context, after store.SignalPlace) (last s
 	return last, handled + n, err
 }
 
-// matchTurn asks costly rules about the signal whose turn it is: as many as the budget of a transaction allows, and one at least. It
+// matchTurn evaluates costly rules for the signal whose turn it is: at least one, and as many as the budget of a transaction allows. It
 // reports whether a signal had a turn.
 func (e *Engine) matchTurn(ctx context.Context) (bool, error) {
 	id, after, waits := e.rules.turns.Take()
@@ -194,7 +195,7 @@ func (e *Engine) matchTurn(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// askRules asks the rules of its generation about a new signal.
+// askRules evaluates the rules of its generation for a new signal.
 func (e *Engine) askRules(ctx context.Context, s *flow.Signal, a ruleChoice) (m *matching, err error) {
 	defer fault.Recovered(&err)
 	m = &matching{signal: *s}
@@ -208,7 +209,7 @@ func (e *Engine) askRules(ctx context.Context, s *flow.Signal, a ruleChoice) (m 
 	if err != nil {
 		return nil, err
 	}
-	// Of a signal that is enforced in parts this server, or one that has ended since, may have carried out some.
+	// If the signal's rules are carried out in parts, this server or one that has stopped may have done some already.
 	if a.turn {
 		if a.except, err = e.enforcedBy(ctx, s); err != nil {
 			return nil, err
@@ -218,7 +219,7 @@ func (e *Engine) askRules(ctx context.Context, s *flow.Signal, a ruleChoice) (m 
 	return m, err
 }
 
-// enforcedBy names the rules that have an enforcement of a signal.
+// enforcedBy names the rules that have an enforcement for a signal.
 func (e *Engine) enforcedBy(ctx context.Context, s *flow.Signal) (map[string]bool, error) {
 	known := map[string]bool{}
 	f := store.EnforcementFilter{Signal: s.Number, Limit: newStarts}
@@ -237,15 +238,15 @@ func (e *Engine) enforcedBy(ctx context.Context, s *flow.Signal) (map[string]boo
 	}
 }
 
-// matchResult is the result of one transaction that carries out what the rules make of new signals.
+// matchResult is the result of one transaction that carries out the rules for new signals.
 type matchResult struct {
-	signals int // that it has found new, and not locked by another server
+	signals int // signals that were still new, and not locked by another server
 	done    []flow.Enforcement
 }
 
-// commitMatches carries out in one transaction what the rules make of new signals, and returns the number of these
-// signals. What another server has matched, or is about to, is left alone. A signal about which the decision is refused
-// harms no other: its rules have failed, or it is put aside.
+// commitMatches carries out the rules for new signals in one transaction, and returns the number of signals. It skips signals that another
+// server has matched or is about to match. A signal whose decision is refused does not affect others: its rules have failed, or it is put
+// aside.
 func (e *Engine) commitMatches(ctx context.Context, all []*matching) (int, error) {
 	if len(all) == 0 {
 		return 0, nil
@@ -302,7 +303,7 @@ func (t *transaction) applyMatches(ctx context.Context, all []*matching) (c matc
 	return c, err
 }
 
-// enforceOnce carries out what rules make of signals that were kept before. A rule that has an enforcement of a signal already is left out.
+// enforceOnce carries out the rules for stored signals, except rules that have an enforcement of the signal already.
 func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal,
 	plansOf func(*flow.Signal) []*plannedEnforcement) (done []flow.Enforcement, err error) {
 	numbers := make([]int64, len(signals))

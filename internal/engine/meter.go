@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// metered reports whether a draft that is due must first have a slot of its key's rate. It draws one for all its attempts.
+// metered reports whether a due draft first needs a slot of its key's rate. It needs one for all its attempts.
 func metered(d *flow.Draft) bool { return d.Rate.Key != "" && d.SlotAt.IsZero() }
 
 // meterLock is the concurrency key that locks a rate's key.
 func meterLock(r *flow.Request) string { return store.MeterLock + r.Rate.Key }
 
-// meters are when the next slot of each rate's key is, as the transaction has decided.
+// meters are the times of the next slot per rate key, as the transaction has decided.
 type meters map[string]time.Time
 
-// loadMeters reads the meters of drafts that are due. The locks of their keys are held.
+// loadMeters reads the meters of due drafts. The locks of their keys are held.
 func (t *transaction) loadMeters(ctx context.Context, drafts []*flow.Draft) error {
 	known := txn.MadePart[meters](t)
 	var keys []string
@@ -55,8 +55,8 @@ func (t *transaction) loadMeters(ctx context.Context, drafts []*flow.Draft) erro
 	return nil
 }
 
-// meter draws a slot of its key's rate for a draft that is due. It reports whether the draft goes on now: otherwise it
-// waits for its slot, or has ended because it does not want to wait.
+// meter draws a slot of its key's rate for a due draft. It reports whether the draft may start now: otherwise it waits for its slot, or has
+// ended because its request says drop.
 func (t *transaction) meter(d *flow.Draft) (goes bool, err error) {
 	r := &d.Rate
 	all := *txn.Part[meters](t)

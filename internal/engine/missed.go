@@ -11,16 +11,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// missedAfter is the least age of a claim that Missed returns, unless a thirtieth of a lease is shorter: the answer of
-// Take that hands a younger one over may still be on its way. Chosen, not measured.
+// missedAfter is the least age of a claim that Missed returns, unless a thirtieth of a lease is shorter: for a younger claim, the answer of
+// Take may still be on its way. Chosen, not measured.
 const missedAfter = time.Second
 
-// mostMissed bounds how many attempts one call of Missed returns. The next call returns others, since these are named then.
+// mostMissed bounds how many attempts one call of Missed returns. The next call returns others, because the worker then names the first
+// ones.
 const mostMissed = 1000
 
-// Missed implements handoff.Handoff. It returns attempts whose claims are older than missedAfter and younger than two
-// thirds of a lease: older ones recoverUnstarted is about to take back. It reads what is committed and changes nothing:
-// an attempt that is recovered at the same moment is fenced when its worker reports it.
+// Missed implements handoff.Handoff. It returns attempts whose claims are older than missedAfter and younger than two thirds of a lease:
+// recoverUnstarted is about to take older ones back. It reads committed rows and changes nothing: an attempt that is recovered at the same
+// moment is fenced when its worker reports it.
 func (e *Engine) Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]handoff.Assignment, error) {
 	if _, err := e.sessionOf(ctx, session); err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (e *Engine) Missed(ctx context.Context, session flow.ID, have []flow.Attemp
 		return nil, sessionError(err)
 	}
 	if !e.clocks.durationsValid(clockReading{now, from, e.opts.Uptime()}) {
-		return nil, nil // the claims are of no known age
+		return nil, nil // the age of the claims is not known
 	}
 	had := make(map[flow.AttemptID]bool, len(have))
 	for _, a := range have {

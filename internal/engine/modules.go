@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/txn"
 )
 
-// newModules are in the order in which each hook calls them. Three places matter: wait lists are served before workflows take steps, since
-// a step may start what then waits in a wait list; the signal of an end has a lower number than that of a rule which pauses for this end;
-// and the sweep is woken last.
+// newModules are the modules in the order of their hooks. Three places matter: wait lists are served before workflows take steps, because a
+// step may start executions that join a wait list; the signal of an end has a lower number than the signal of a rule that pauses because of
+// this end; and the sweep is woken last.
 func (e *Engine) newModules() []txn.Module {
 	return []txn.Module{
 		{Name: "definitions", Committed: told(e.rememberDefinitions)},
@@ -63,7 +63,7 @@ func (t *transaction) hooks(ctx context.Context, hookOf func(*txn.Module) txn.Ho
 	return nil
 }
 
-// follow decides what follows from what has been written, of the first module for which there is anything.
+// follow decides the follow-ups of the first module that has any.
 func (t *transaction) follow(ctx context.Context) (more bool, err error) {
 	for i := 0; i < len(t.e.modules) && !more && err == nil; i++ {
 		if decide := t.e.modules[i].Follow; decide != nil {
@@ -77,7 +77,7 @@ func (t *transaction) atEnd(ctx context.Context) error {
 	return t.hooks(ctx, func(m *txn.Module) txn.Hook { return m.AtEnd })
 }
 
-// afterCommit does what may happen only after the commit.
+// afterCommit performs the actions that must wait for the commit.
 func (e *Engine) afterCommit(t *transaction) {
 	for i := range e.modules {
 		if tell := e.modules[i].Committed; tell != nil {
@@ -86,8 +86,8 @@ func (e *Engine) afterCommit(t *transaction) {
 	}
 }
 
-// Loops are what Run runs side by side until ctx ends: the committers first, then what watches over them. A caller that needs to decide the
-// order in which they begin, as a simulation does, calls Start and runs them itself.
+// Loops are the loops that Run runs in parallel until ctx ends: the committers first, then the loops that watch over them. A caller that
+// must choose their order, such as a simulation, calls Start and runs them itself.
 func (e *Engine) Loops() []func(context.Context) {
 	all := slices.Repeat(loops{e.commitLoop}, e.opts.Committers)
 	for i := range e.modules {

@@ -11,17 +11,16 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Distributions tell how long things took and how many went together, since the engine started. They are of this replica
-// alone.
+// Distributions measure durations and batch sizes since the engine started, of this replica alone.
 type Distributions struct {
 	Commit telemetry.Distribution // seconds of a commit: load, decide, write
 	Batch  telemetry.Distribution // requests in a commit
-	Claim  telemetry.Distribution // seconds that finding and claiming work took, within commits that handed some off
-	Lag    telemetry.Distribution // seconds from when ticks of schedules were due to their executions
-	Queue  telemetry.Distribution // seconds from an attempt's turn to wait in a queue to its hand-off
+	Claim  telemetry.Distribution // seconds of finding and claiming work, in commits that handed some off
+	Lag    telemetry.Distribution // seconds from the due time of a schedule's tick to its execution
+	Queue  telemetry.Distribution // seconds from when an attempt joined a queue to its hand-off
 }
 
-// distributions are what Distributions reads.
+// distributions are the histograms behind Distributions.
 type distributions struct{ commit, batch, claim, queue, lag *telemetry.Histogram }
 
 func newDistributions() distributions {
@@ -31,13 +30,13 @@ func newDistributions() distributions {
 	}
 }
 
-// Distributions returns what has been measured so far.
+// Distributions returns the measurements so far.
 func (e *Engine) Distributions() Distributions {
 	d := &e.distributions
 	return Distributions{Commit: d.commit.Read(), Batch: d.batch.Read(), Claim: d.claim.Read(), Queue: d.queue.Read(), Lag: d.lag.Read()}
 }
 
-// measureClaims measures the claims of a batch that has been committed.
+// measureClaims measures the claims of a committed batch.
 func (e *Engine) measureClaims(t *transaction) {
 	any := false
 	for k, xs := range t.dispatch.claimed {
@@ -55,7 +54,7 @@ func (e *Engine) measureClaims(t *transaction) {
 	}
 }
 
-// named are the ids of the first few executions that a batch is about, for a line of the log.
+// named are the ids of the first few executions of a batch, for a log line.
 func named(ops []op) []string {
 	const few = 5
 	var ids []string
@@ -70,8 +69,8 @@ func named(ops []op) []string {
 	return ids
 }
 
-// logReceipts says which reports of a session were turned away, in one line for each verdict: a worker that wakes up after
-// its lease has many. Of these only a refused one changes anything: reject takes the attempt back.
+// logReceipts logs which reports of a session were turned away, in one line per verdict: a worker that wakes up after its lease has many.
+// Of these, only a refused report has a consequence: reject takes the attempt back.
 func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
 	for _, v := range []flow.Verdict{flow.Refused, flow.Fenced, flow.Unknown} {
 		const few = 5
@@ -96,8 +95,8 @@ func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
 	}
 }
 
-// recordTakenBack counts and logs the attempts that a committed batch has taken back: from workers that were lost, or had lost
-// their history, from workers that gave them up, and from machines that were taken away.
+// recordTakenBack counts and logs the attempts that a committed batch has taken back: from lost workers, from workers that lost their
+// history or gave an attempt up, and from reclaimed machines.
 func (e *Engine) recordTakenBack(t *transaction) {
 	lost, back := t.effects.lost, t.effects.handedBack
 	e.counters.lost.Add(int64(len(lost)))
@@ -107,10 +106,10 @@ func (e *Engine) recordTakenBack(t *transaction) {
 	e.logTakenBack(slog.LevelInfo, "attempts handed back, by their worker or with the machine or server that they ran on: they are tried again", telemetry.HandedBack, back)
 }
 
-// endsAttempt reports whether an event ends an attempt that was taken back: the engine took it, or it failed because its host took it.
+// endsAttempt reports whether an event ends an attempt that was taken back: by the engine, or because its host failed.
 func endsAttempt(ev flow.Event) bool { return ev.Type == flow.EvLost || ev.Type == flow.EvFailed }
 
-// logTakenBack says which attempts were taken back, the first few by name.
+// logTakenBack logs the attempts that were taken back, the first few by name.
 func (e *Engine) logTakenBack(level slog.Level, what, number string, all []flow.Draft) {
 	if len(all) == 0 {
 		return
@@ -127,5 +126,5 @@ func (e *Engine) logTakenBack(level slog.Level, what, number string, all []flow.
 	e.opts.Log.Log(context.Background(), level, what, number, len(all), telemetry.Executions, ids, telemetry.Attempt, all[0].Before.Attempt, telemetry.Why, string(why))
 }
 
-// since measures how long something took.
+// since is the time since began, in seconds.
 func since(began time.Time) float64 { return time.Since(began).Seconds() }

@@ -8,9 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// sweepOutdated deletes rows that are of no use any more: meters, the locks of meters and windows, shares of wait lists,
-// notes of what was put aside, cached outcomes that have expired, and ticks that are older than retention. It does so
-// once a minute, and less often while there are none.
+// sweepOutdated deletes rows that are not needed any more: meters, the locks of meters and windows, shares of wait lists, notes about
+// asides, expired outcomes of the cache, and ticks older than retention. It does so once a minute, and less often while there are none.
 func (e *Engine) sweepOutdated(ctx context.Context) {
 	old := func(kind store.Outdated) func(context.Context) (int, error) {
 		return func(ctx context.Context) (int, error) { return e.dropOld(ctx, kind) }
@@ -27,7 +26,7 @@ func (e *Engine) sweepOutdated(ctx context.Context) {
 	})
 }
 
-// dropLocks deletes the locks of meters and windows that are gone. It does not tell how many: those of meters go with them.
+// dropLocks deletes the locks of meters and windows that do not exist any more. It returns 0: locks are not counted.
 func (e *Engine) dropLocks(ctx context.Context) (int, error) {
 	for last := ""; ; {
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -44,13 +43,13 @@ func (e *Engine) dropLocks(ctx context.Context) (int, error) {
 }
 
 const (
-	// sharesKept is for how long the shares of a wait list are kept that nothing comes to any more.
+	// sharesKept is how long the shares of an unused wait list are kept.
 	sharesKept = time.Hour
 	// oldAtOnce is how many rows one transaction drops.
 	oldAtOnce = 1000
 )
 
-// retentionOf is how long rows of a kind are kept; 0: for good.
+// retentionOf is how long rows of a kind are kept; 0: for ever.
 func (e *Engine) retentionOf(kind store.Outdated) time.Duration {
 	//exhaustive:enforce
 	switch kind {
@@ -66,7 +65,7 @@ func (e *Engine) retentionOf(kind store.Outdated) time.Duration {
 	return 0
 }
 
-// dropOld deletes rows of a kind that are of no use any more.
+// dropOld deletes rows of a kind that are not needed any more.
 func (e *Engine) dropOld(ctx context.Context, kind store.Outdated) (int, error) {
 	age := e.retentionOf(kind)
 	if age <= 0 {
@@ -77,7 +76,7 @@ func (e *Engine) dropOld(ctx context.Context, kind store.Outdated) (int, error) 
 	})
 }
 
-// dropKept deletes outcomes of the cache that have expired, and those that are too many.
+// dropKept deletes expired outcomes of the cache, and those beyond keptMost.
 func (e *Engine) dropKept(ctx context.Context) (int, error) {
 	return e.dropAll(ctx, func(ctx context.Context, tx store.Tx, now time.Time) (int, error) {
 		return tx.DropKept(ctx, now, keptMost, oldAtOnce)

@@ -12,18 +12,17 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// Overrides, which are outputs given by hand, are part of the request of a rerun, which is read each time that the rerun is decided about:
-// they are few
-// and short.
+// Overrides, which are outputs given by hand, are part of a rerun's request, which is read each time the rerun is decided about: they are
+// few and short.
 const (
 	maxOverrides     = 100
 	maxOverrideBytes = 64 << 10 // of all of a rerun together
 )
 
-// somebody is recorded as the giver of an output whose request names none.
+// somebody is the recorded author of an output whose request names no author.
 const somebody = "somebody"
 
-// checkOutputs refuses outputs that cannot be given to items of a level.
+// checkOutputs refuses outputs that items of a level cannot have.
 func (l *level) checkOutputs(rec *recording) error {
 	o, w := l.named, l.def
 	seen := map[orchestration.Item]bool{}
@@ -61,7 +60,7 @@ func (l *level) checkOutputs(rec *recording) error {
 	return nil
 }
 
-// singleIndex puts what was given to a task without foreach where its only execution stands.
+// singleIndex sets index 0 for the output of a task without foreach.
 func singleIndex(all []flow.OutputOverride) []flow.OutputOverride {
 	all = slices.Clone(all)
 	for i := range all {
@@ -70,11 +69,11 @@ func singleIndex(all []flow.OutputOverride) []flow.OutputOverride {
 	return all
 }
 
-// applyOverrides lets the output of a task be what its items are given.
+// applyOverrides replaces the outputs of a task's items by the given ones.
 func applyOverrides(out *orchestration.Output, t *definition.Task, n int, r *flow.Request) {
 	if t.Foreach == nil {
 		if t.Repeat != nil && n > 1 {
-			return // the first round was given, and this is a later one
+			return // the output was given for the first round, and this is a later one
 		}
 		if override := r.OverrideOf(t.Name, 0); override != nil {
 			out.Single = override

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Record keeps a signal of Pawl's own (flow.OwnTrigger) in the transaction that makes it true, so that it is
-// there exactly when that is: the end of an execution, the tick of a schedule, the pause of a rule, what becomes of an
-// inquiry. The rules, of the given generation, are asked about it in a transaction of its own. A signal with a key that
-// this transaction has kept before is left out: it was decided about twice.
+// Record keeps one of Pawl's own signals (flow.OwnTrigger) in the transaction of its cause, so that it exists exactly if the cause does:
+// the end of an execution, the tick of a schedule, the pause of a rule, a change of an inquiry. The rules, of the given generation, are
+// evaluated in another transaction. A signal with a key that this transaction has kept before is skipped: its cause was decided about
+// twice.
 func (t *transaction) Record(ctx context.Context, s flow.Signal, generation int64, data any) (err error) {
 	signals := txn.Part[keptSignals](t)
 	if _, said := signals.keys[store.KeyOf(&s)]; said && s.Key != "" {

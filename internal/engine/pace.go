@@ -8,9 +8,9 @@ import (
 )
 
 // pace is the share of its budget that each transaction may use now. It is measured by transactions of follow-ups,
-// because callers wait for the rows that these have locked: after one that took longer than followUpTime the share is
-// smaller. Transactions of callers use the same share. 1,000 rows take 10 to 30 ms on a quiet machine; where 2
-// processors had PostgreSQL, the server, a worker and five hostile clients to run, they took 800 ms.
+// because callers wait for the rows that these lock: after one that took longer than followUpTime the share is smaller.
+// Transactions of callers use the same share. 1,000 rows take 10 to 30 ms on a quiet machine; with PostgreSQL, the
+// server, a worker and five hostile clients on 2 processors, they took 800 ms.
 type pace struct {
 	mu    sync.Mutex
 	share float64 // 0: nothing is measured yet, and the whole budget may be used
@@ -20,12 +20,12 @@ const (
 	followUpTime = 50 * time.Millisecond
 	// leastShare is the least share, 100 rows, so that a slow disk does not stop follow-ups. Chosen, not measured.
 	leastShare = 0.1
-	// paceGrowth is how many times larger the share is after a transaction that used its budget in less than half of followUpTime. Below 2, or
-	// that transaction with a larger budget could take longer than followUpTime.
+	// paceGrowth is the factor by which the share grows after a transaction that used its budget in less than half of followUpTime. It is
+	// below 2, because a doubled budget could take longer than followUpTime.
 	paceGrowth = 1.5
 )
 
-// of is what a transaction may use of a budget.
+// of is the usable part of a budget.
 func (p *pace) of(b txn.Budget) txn.Budget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *pace) of(b txn.Budget) txn.Budget {
 	return txn.Budget{Rows: max(1, int(p.share*float64(b.Rows))), Bytes: max(1, int(p.share*float64(b.Bytes))), Work: max(1, int(p.share*float64(b.Work)))}
 }
 
-// took takes in how long the transaction of follow-ups was under way, and whether it used its budget.
+// took records how long a transaction of follow-ups took, and whether it used its budget.
 func (p *pace) took(d time.Duration, spent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// evaluateAlone is evaluate for a test of rules: of a rule that gathers signals it also says whether the execution
+// evaluateAlone is evaluate for a test of rules: for a rule that gathers signals it also checks whether the execution
 // could be made if the signal were the only one.
 func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*plannedEnforcement, error) {
 	x, err := e.evaluate(ctx, r, s, spent)
@@ -33,7 +33,7 @@ func (e *Engine) evaluateAlone(ctx context.Context, r *automation.Rule, s *flow.
 	return &plannedEnforcement{verdict: v}, nil
 }
 
-// pastWindows are the signals of the past that a rule would have buffered, the latest first.
+// pastWindows are the past signals that a rule would have buffered, the latest first.
 type pastWindows struct{ buffered []pastBuffered }
 
 type pastBuffered struct {
@@ -48,7 +48,7 @@ func (p *pastWindows) buffer(v *automation.Verdict, s *flow.Signal) {
 	}
 }
 
-// runs is how many executions would stand for the signals that were buffered.
+// runs is how many executions would have started for the buffered signals.
 func (p *pastWindows) runs(w *definition.Window) (n int) {
 	type open struct {
 		opened, wake time.Time

@@ -10,15 +10,15 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Executions of a paused action wait under routing keys of their own (flow.SuspendedKey), into which no worker looks. A claim that
-// finds one elsewhere moves it there, and what the engine runs itself goes there instead of beginning. Holding an
-// execution back costs one write; after that it costs claims nothing, however many are suspended. When the pause is
-// over, watchPauses moves them back to the routing keys that they came from, where they keep their turn.
+// Executions of a paused action wait under routing keys of their own (flow.SuspendedKey), which no worker reads. A claim that finds one
+// elsewhere moves it there, and an execution that the engine runs itself goes there instead of beginning. Holding an execution back costs
+// one write; after that, claims are not slowed by any number of suspended executions. After the pause, watchPauses moves them back to their
+// old routing keys, where they keep their turn.
 
 // suspendBatch is how many executions one transaction moves under the routing keys of paused actions, or back.
 const suspendBatch = 200
 
-// loadPauses lets the transaction go by the latest pauses, unless the lock of a session has told it which these are.
+// loadPauses reads the latest pauses, unless the lock of a session has brought them already.
 func (t *transaction) loadPauses(ctx context.Context) error {
 	if t.dispatch.pausesKnown {
 		return nil
@@ -30,14 +30,13 @@ func (t *transaction) loadPauses(ctx context.Context) error {
 	return t.learnPauses(ctx, generation)
 }
 
-// pausesAction reports whether an action is paused, by what the transaction knows, and notes when that ends by itself.
+// pausesAction reports whether an action is paused, as far as the transaction knows, and notes when the pause ends.
 func (t *transaction) pausesAction(name string) bool {
 	return t.notePause(t.dispatch.pauses.on(store.PausedAction, name, t.now))
 }
 
-// mustSuspend reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine
-// runs itself this is the only check. For the others the claim checks again, so an answer here that is out of date
-// costs one move to another routing key and starts nothing.
+// mustSuspend reports whether the action of an execution that is to be scheduled is paused. For a kind that the engine runs itself this is
+// the only check. For other kinds the claim checks again, so an outdated answer costs one move to another routing key and starts nothing.
 func (t *transaction) mustSuspend(ctx context.Context, d *flow.Draft) (bool, error) {
 	if !d.Kind.ByEngine() && !t.pausesAction(d.Action) {
 		return false, nil
@@ -46,7 +45,7 @@ func (t *transaction) mustSuspend(ctx context.Context, d *flow.Draft) (bool, err
 	return err == nil && t.pausesAction(d.Action), err
 }
 
-// suspend puts an execution that is admitted under the routing key of its paused action.
+// suspend puts an admitted execution under the routing key of its paused action.
 func (t *transaction) suspend(ctx context.Context, d *flow.Draft, ticket int64) error {
 	routingKey := flow.SuspendedKey(d.Queue, d.Action)
 	if err := t.writeRoutingKey(ctx, routingKey); err != nil {
@@ -63,8 +62,7 @@ func (t *transaction) suspend(ctx context.Context, d *flow.Draft, ticket int64) 
 	return d.Schedule(ticket, t.now)
 }
 
-// suspendPaused moves those of executions that a claim has found whose actions are paused under routing keys of their own, and returns the
-// others.
+// suspendPaused moves executions of paused actions that a claim has found under routing keys of their own, and returns the others.
 func (t *transaction) suspendPaused(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
 	for _, x := range xs {
 		if !t.pausesAction(x.Action) {
@@ -83,7 +81,8 @@ func (t *transaction) suspendPaused(ctx context.Context, xs []*flow.Execution) (
 	return others, nil
 }
 
-// moveResumed moves executions out of the routing keys of actions that are not paused any more; what the engine runs itself begins.
+// moveResumed moves executions out of the routing keys of actions that are not paused any more, and begins those that the engine runs
+// itself.
 func (e *Engine) moveResumed(ctx context.Context) error {
 	if err := e.readRoutingKeys(ctx); err != nil {
 		return err
@@ -132,7 +131,7 @@ func (t *transaction) moveResumed(ctx context.Context, routingKeys []string) (mo
 	return len(xs) > 0, t.beginAll(ctx, t.adopt(starting))
 }
 
-// beginAll begins what the engine runs itself and was suspended.
+// beginAll begins suspended executions that the engine runs itself.
 func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 	if err := t.prepareBegin(ctx, ds); err != nil {
 		return err
@@ -152,7 +151,7 @@ func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
 	return nil
 }
 
-// moveResumedOrLog puts executions back whose actions are not paused any more, and logs where it cannot.
+// moveResumedOrLog calls moveResumed and logs its error.
 func (e *Engine) moveResumedOrLog(ctx context.Context) {
 	if err := e.moveResumed(ctx); err != nil && ctx.Err() == nil {
 		e.opts.Log.Warn("executions of actions that are not paused any more wait on; they are looked for again", telemetry.Err, err)

@@ -1,4 +1,4 @@
-// Package histories reads what was recorded of executions, and replays it. It needs no engine that runs.
+// Package histories reads the recorded histories of executions and replays them. It needs no running engine.
 package histories
 
 import (
@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// replayedBytes bounds what of a workflow's tasks is held while its history is replayed: inputs and outputs.
+	// replayedBytes bounds the inputs and outputs of a workflow's tasks that are in memory while its history is replayed.
 	replayedBytes = 64 << 20
-	// replayedChildren bounds how many executions of tasks are, over all attempts.
+	// replayedChildren bounds the number of task executions, over all attempts.
 	replayedChildren = 100_000
 	// childrenPage is how many executions of tasks are read at a time.
 	childrenPage = 500
@@ -30,18 +30,18 @@ const (
 	historiesPage = 500
 )
 
-// Histories replays what a store has recorded.
+// Histories replays the histories of a store.
 type Histories struct {
 	store   store.Reader
 	catalog *catalog.Catalog
 	Most    int64 // events of one history
 }
 
-// Of replays what a store has recorded, on definitions from a catalog of it.
+// Of replays the histories of a store with the definitions of its catalog.
 func Of(s store.Reader, c *catalog.Catalog) *Histories { return &Histories{s, c, replay.MostEvents} }
 
-// All replays every execution of the store, the newest first, and hands on what it finds. It holds one history at a time. What is removed
-// meanwhile is passed over.
+// All replays every execution of the store, the newest first, and passes its findings on. It holds one history at a time. Executions that
+// are removed meanwhile are skipped.
 func (h *Histories) All(ctx context.Context, found func(flow.ID, *replay.Result)) error {
 	for f := (store.Filter{Limit: historiesPage}); ; {
 		page, err := store.List(ctx, h.store, f)
@@ -65,8 +65,8 @@ func (h *Histories) All(ctx context.Context, found func(flow.ID, *replay.Result)
 	}
 }
 
-// Replay lets the rules decide a recorded history once more, up to event upto (0: all of it), and says what does not follow from them. It
-// reads, and changes nothing.
+// Replay applies the rules to a recorded history again, up to event upto (0: all of it), and returns the events that do not follow from
+// them. It changes nothing.
 func (h *Histories) Replay(ctx context.Context, id flow.ID, upto int64) (*replay.Result, error) {
 	r, err := h.Record(ctx, id)
 	if err != nil {
@@ -78,7 +78,7 @@ func (h *Histories) Replay(ctx context.Context, id flow.ID, upto int64) (*replay
 	return replay.Replay(r, upto), nil
 }
 
-// Compare says where a recorded run of a workflow would have gone another way under another definition. It reads, and changes nothing.
+// Compare returns where a recorded run of a workflow would have gone another way under another definition. It changes nothing.
 func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.Definition) (*replay.Comparison, error) {
 	r, err := h.Record(ctx, id)
 	switch {
@@ -95,7 +95,7 @@ func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.D
 	return replay.Compare(r, other.Workflow.For(&r.Execution.Request)), nil
 }
 
-// Record reads what was recorded of an execution.
+// Record reads the record of an execution.
 func (h *Histories) Record(ctx context.Context, id flow.ID) (*replay.Record, error) {
 	x, err := h.store.Get(ctx, id)
 	if err != nil {
@@ -105,7 +105,7 @@ func (h *Histories) Record(ctx context.Context, id flow.ID) (*replay.Record, err
 		return nil, fault.New("id", id.String(), fmt.Sprintf("its history has %d events; at most %d are replayed", n, h.Most), "replay another execution, or read it: pawl events ID")
 	}
 	r := &replay.Record{Execution: x}
-	for after := int64(0); after < x.NextSeq-1; { // what comes meanwhile is not part of the execution that was read
+	for after := int64(0); after < x.NextSeq-1; { // later events are not part of the execution that was read
 		page, err := h.store.Events(ctx, id, after, min(historyPage, int(x.NextSeq-1-after)))
 		if err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func (h *Histories) Record(ctx context.Context, id flow.ID) (*replay.Record, err
 	switch x.Kind {
 	case flow.KindSleep:
 		if r.Sleeps, err = requests.SleepOf(x.Payload()); err != nil {
-			r.Sleeps = 0 // it has failed for that reason
+			r.Sleeps = 0 // the execution failed for that reason
 		}
 	case flow.KindWorkflow:
 		return r, h.workflowHistory(ctx, r)
@@ -127,7 +127,7 @@ func (h *Histories) Record(ctx context.Context, id flow.ID) (*replay.Record, err
 	return r, nil
 }
 
-// workflowHistory reads what was recorded of a workflow beside its own events.
+// workflowHistory reads the records of a workflow that are not its own events.
 func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error {
 	x := r.Execution
 	def, _, err := h.catalog.Get(ctx, x.Action, x.Version)
@@ -156,7 +156,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 	return nil
 }
 
-// childHistories reads the executions of a workflow's attempt, and reports whether there was room for all.
+// childHistories reads the executions of a workflow's attempt, and reports whether they fit the bounds.
 func (h *Histories) childHistories(ctx context.Context, workflowAttempt store.WorkflowAttempt, w *replay.Workflow) (bool, error) {
 	have, bytes := map[orchestration.Item]bool{}, 0
 	keep := func(x *flow.Execution) bool {
@@ -207,7 +207,7 @@ func (h *Histories) childHistories(ctx context.Context, workflowAttempt store.Wo
 	}
 }
 
-// Request is what the rules make of a child. Versions that its task leaves open are those that were recorded.
+// Request is the request that the rules make for a child. Versions that its task leaves open are the recorded ones.
 func Request(ctx context.Context, load catalog.Loader, w *flow.Execution, c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
 	m := requests.Maker{Workflow: w.ID.String(), Priority: w.Priority, Depth: int(w.Depth)}
 	m.Definition = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {

@@ -16,7 +16,7 @@ const InvariantReplay = 61
 // mostViolations is how many findings of a replay are kept.
 const mostViolations = 1000
 
-// Replayed is what a replay of all histories has found.
+// Replayed is the result of a replay of all histories.
 type Replayed struct {
 	Executions, Events, Unknown int
 	Broken                      []store.Violation

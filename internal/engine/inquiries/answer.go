@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Reply is an answer to an inquiry, and by whom.
+// Reply is an answer to an inquiry, and its author.
 type Reply struct {
 	By     string
 	Groups []string // to which By belongs, each "group:NAME"
@@ -74,14 +74,14 @@ func what(group bool) string {
 	return "a person"
 }
 
-// answersAtMost is how often an answer is decided about anew because the question has changed hands since it was read.
+// answersAtMost is how often an answer is decided again because the question was assigned to others after it was read.
 const answersAtMost = 10
 
 var errAskedAnew = errors.New("the question has been asked anew")
 
-// Answer answers an inquiry, on behalf of whom the reply names: every way to answer comes here. The same answer by the same
-// person again changes nothing. What is wrong with an answer is a *Invalid or definition.Problems, and the inquiry stays open;
-// other errors are those of flow.Inquiry.Reply, and store.ErrNotFound.
+// Answer answers an inquiry on behalf of the reply's author: all ways to answer call it. The same answer by the same person again changes
+// nothing. A wrong answer is an *Invalid or definition.Problems, and the inquiry stays open; other errors are those of flow.Inquiry.Reply,
+// and store.ErrNotFound.
 func (q *Inquiries) Answer(ctx context.Context, id flow.ID, r Reply) (*flow.Inquiry, error) {
 	p, err := r.person()
 	if err != nil {
@@ -117,7 +117,7 @@ func (q *Inquiries) Answer(ctx context.Context, id flow.ID, r Reply) (*flow.Inqu
 	return nil, fmt.Errorf("answer %s: %w", id.Text(flow.InquiryPrefix), store.ErrUnavailable)
 }
 
-// misfits says why an answer does not fit its question.
+// misfits describes why an answer does not fit its question.
 func misfits(err error) error {
 	var e *definition.EvalError
 	if errors.As(err, &e) {
@@ -130,7 +130,7 @@ func sameAnswer(i *flow.Inquiry, value json.RawMessage) bool {
 	return i.Answer != nil && jsonvalue.Same(i.Answer.Value, value)
 }
 
-// answer decides about an answer that fits the question as it was read.
+// answer decides about an answer that fits the question at the time it was read.
 func (q *Inquiries) answer(ctx context.Context, read *flow.Inquiry, a flow.Answer, p flow.Person) (*flow.Inquiry, error) {
 	type verdict struct {
 		inquiry flow.Inquiry

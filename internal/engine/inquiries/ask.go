@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// keyOf is the key under which an execution asks. Without a purpose of its own that is its task and its place in it.
+// keyOf is the key of an execution's inquiry. Without a purpose it is made of the execution's task and index.
 func keyOf(x *flow.Execution, purpose string) flow.InquiryKey {
 	if x.Parent.IsZero() {
 		return flow.InquiryKey{Asker: x.ID, Purpose: cmp.Or(purpose, x.Action)}
@@ -19,7 +19,7 @@ func keyOf(x *flow.Execution, purpose string) flow.InquiryKey {
 	return flow.InquiryKey{Asker: x.Parent, Purpose: cmp.Or(purpose, fmt.Sprintf("%s[%d]", x.Task, x.Index))}
 }
 
-// loadKeys brings the inquiries that there are under keys into the transaction.
+// loadKeys loads the existing inquiries with some keys into the transaction.
 func loadKeys(ctx context.Context, t txn.Tx, keys []flow.InquiryKey) error {
 	p := txn.Part[part](t)
 	var missing []flow.InquiryKey
@@ -41,7 +41,7 @@ func loadKeys(ctx context.Context, t txn.Tx, keys []flow.InquiryKey) error {
 	return nil
 }
 
-// load brings in, together, the inquiries that drafts which are about to ask may find.
+// load loads, in one read, the inquiries that drafts which are about to ask may find.
 func (q *Inquiries) load(ctx context.Context, t txn.Tx, ds []*flow.Draft) error {
 	var keys []flow.InquiryKey
 	for _, d := range ds {
@@ -52,8 +52,8 @@ func (q *Inquiries) load(ctx context.Context, t txn.Tx, ds []*flow.Draft) error 
 	return loadKeys(ctx, t, keys)
 }
 
-// ask puts the question of an execution to people. It ends at once when they have answered it before, in an earlier attempt of
-// its workflow.
+// ask puts the question of an execution to people. The execution ends at once if they answered the question in an earlier attempt of its
+// workflow.
 func (q *Inquiries) ask(ctx context.Context, t txn.Tx, d *flow.Draft) error {
 	question, purpose, err := q.questions.Read(d.Payload())
 	if err != nil {
@@ -67,7 +67,7 @@ func (q *Inquiries) ask(ctx context.Context, t txn.Tx, d *flow.Draft) error {
 	existing := p.known[key]
 	if existing != nil && existing.State == flow.InquiryOpen {
 		if before := t.Draft(existing.Execution); before != nil && before.Place != flow.Held {
-			existing.Withdraw(t.Now()) // what asked before has ended in this transaction, which withdraws its question only when it is written
+			existing.Withdraw(t.Now()) // the earlier asker has ended in this transaction, which withdraws its question only at its end
 		}
 	}
 	i, err := flow.Ask(existing, q.NewID(), d.ID, key, question, t.Now())
@@ -82,7 +82,7 @@ func (q *Inquiries) ask(ctx context.Context, t txn.Tx, d *flow.Draft) error {
 	return record(ctx, t, flow.TriggerInquiryOpened, d, i)
 }
 
-// check says what is wrong with a question before it is stored; paths in it begin with root.
+// check returns what is wrong with a question before it is stored; paths in it begin with root.
 func (q *Inquiries) check(_ context.Context, payload json.RawMessage, root string) error {
 	_, _, err := q.questions.Read(payload)
 	return requests.ProblemsBeneath(root, err)
@@ -97,7 +97,7 @@ func (q *Inquiries) answered(t txn.Tx, d *flow.Draft, i *flow.Inquiry) error {
 	return d.Finish(stage, outcome, t.Now(), q.Random())
 }
 
-// remind reminds of a question, or ends the execution when it was not answered in time.
+// remind sends a reminder of a question, or ends the execution if the question was not answered in time.
 func (q *Inquiries) remind(ctx context.Context, t txn.Tx, d *flow.Draft) error {
 	i, err := open(ctx, t, d.ID)
 	if err != nil {
@@ -139,7 +139,7 @@ func open(ctx context.Context, t txn.Tx, id flow.ID) (*flow.Inquiry, error) {
 	return i, nil
 }
 
-// wrote notes an execution that asked before, or in this transaction, and now does not wait.
+// wrote records an execution that waited for an answer and does not wait any more.
 func wrote(t txn.Tx, d *flow.Draft) {
 	if d.Place == flow.Held {
 		return
@@ -149,7 +149,7 @@ func wrote(t txn.Tx, d *flow.Draft) {
 	}
 }
 
-// writeDecided withdraws the questions of executions that have ended without an answer, and adds all that was decided to what is written.
+// writeDecided withdraws the questions of executions that have ended without an answer, and adds all decisions to the rows to write.
 func writeDecided(ctx context.Context, t txn.Tx) error {
 	p := txn.MadePart[part](t)
 	if p == nil {

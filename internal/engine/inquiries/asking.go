@@ -11,12 +11,12 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// mostAskers is how many workflows with open questions are looked at for those of their ancestors.
+// mostAskers is how many workflows with open questions are searched for ancestors.
 const mostAskers = 10_000
 
-// Asking returns the ids of open inquiries by executions: as the store's Asking, and for those without one the oldest
-// that a workflow beneath them has, however deep. The search goes from what asks up to the ancestors: open questions
-// are few, while a workflow may have 10,000 children.
+// Asking returns the ids of open inquiries by execution. A workflow without its own gets the oldest inquiry beneath it,
+// at any depth. The search goes from the asking executions up to their ancestors: open questions are few, while a
+// workflow may have 10,000 children.
 func (q *Inquiries) Asking(ctx context.Context, ids []flow.ID) (map[flow.ID]flow.ID, error) {
 	found, err := q.Store.Asking(ctx, ids)
 	if err != nil {
@@ -43,7 +43,7 @@ func (q *Inquiries) Asking(ctx context.Context, ids []flow.ID) (map[flow.ID]flow
 	return found, err
 }
 
-// above moves inquiries from executions to their parents, of several to one parent the oldest.
+// above moves inquiries from executions to their parents; a parent of several gets the oldest.
 func (q *Inquiries) above(ctx context.Context, at map[flow.ID]flow.ID) (map[flow.ID]flow.ID, error) {
 	parents, err := q.parents.of(ctx, q.Store, slices.Collect(maps.Keys(at)))
 	if err != nil {
@@ -58,7 +58,7 @@ func (q *Inquiries) above(ctx context.Context, at map[flow.ID]flow.ID) (map[flow
 	return all, nil
 }
 
-// older is the smaller id of two, the first of which may be zero.
+// older returns the smaller of two ids; the first may be zero.
 func older(a, b flow.ID) flow.ID {
 	if a.IsZero() || bytes.Compare(b[:], a[:]) < 0 {
 		return b
@@ -66,13 +66,13 @@ func older(a, b flow.ID) flow.ID {
 	return a
 }
 
-// parents remembers the parents of executions that have asked, or that are above them: a parent never changes.
+// parents caches the parents of asking executions and of their ancestors: a parent never changes.
 type parents struct {
 	mu    sync.Mutex
 	known map[flow.ID]flow.ID
 }
 
-// of returns the parents of executions; of those that have none, or that are not there any more, zero.
+// of returns the parents of executions; zero for executions that have none or do not exist any more.
 func (p *parents) of(ctx context.Context, r store.Reader, ids []flow.ID) (map[flow.ID]flow.ID, error) {
 	found := make(map[flow.ID]flow.ID, len(ids))
 	p.mu.Lock()

@@ -1,4 +1,4 @@
-// Package inquiries runs the executions of kind "ask", which put a question to people, and takes their answers.
+// Package inquiries runs the executions of kind "ask", which ask people questions, and accepts the answers.
 package inquiries
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Inquiries are the questions that executions put to people. It is safe for concurrent use.
+// Inquiries are the questions of executions to people. It is safe for concurrent use.
 type Inquiries struct {
 	Store   store.Store
 	Catalog *catalog.Catalog // which keeps the key of links
@@ -22,24 +22,24 @@ type Inquiries struct {
 	links     linkKey
 }
 
-// Module is what inquiries add to each transaction.
+// Module is the part of inquiries in each transaction.
 func (q *Inquiries) Module() txn.Module { return txn.Module{Name: "inquiries", AtEnd: writeDecided} }
 
-// Kind is how executions ask.
+// Kind defines how executions ask.
 func (q *Inquiries) Kind() txn.Kind {
 	return txn.Kind{Kind: flow.KindAsk, Check: q.check, Load: q.load, Begin: q.ask, Wake: q.remind, Written: wrote}
 }
 
-// part is what a transaction has decided about inquiries. They are written once, at its end: until then it is here that the
-// requests of a batch see what those before them have decided.
+// part is the decisions of a transaction about inquiries. They are written once, at its end: until then, requests of a batch see the
+// decisions of earlier ones here.
 type part struct {
-	known   map[flow.InquiryKey]*flow.Inquiry // that were looked for; nil: there is none
-	of      map[flow.ID]*flow.Inquiry         // those of them that an execution waits for, or did so in this transaction
+	known   map[flow.InquiryKey]*flow.Inquiry // that were looked up; nil: there is none
+	of      map[flow.ID]*flow.Inquiry         // those that an execution waits for, or did in this transaction
 	changed map[flow.InquiryKey]bool
-	left    []*flow.Draft // that asked, and do not wait for the answer any more
+	left    []*flow.Draft // that asked, and do not wait any more
 }
 
-// remember takes in an inquiry as it was read, or as it is decided.
+// remember adds an inquiry as it was read or decided.
 func (p *part) remember(i *flow.Inquiry) {
 	if p.known == nil {
 		p.known, p.of, p.changed = map[flow.InquiryKey]*flow.Inquiry{}, map[flow.ID]*flow.Inquiry{}, map[flow.InquiryKey]bool{}
@@ -47,7 +47,7 @@ func (p *part) remember(i *flow.Inquiry) {
 	p.known[i.InquiryKey], p.of[i.Execution] = i, i
 }
 
-// decided takes in an inquiry that is to be written.
+// decided adds an inquiry that is to be written.
 func (p *part) decided(i *flow.Inquiry) {
 	p.remember(i)
 	p.changed[i.InquiryKey] = true

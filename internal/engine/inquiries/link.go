@@ -18,10 +18,10 @@ import (
 // answerKeyName is the setting that holds the key by which links to answer inquiries are signed.
 const answerKeyName = "answer_key"
 
-// ErrBadLink means that a link is not one that this engine has made, or is over.
+// ErrBadLink means that this engine has not made a link, or that it is not valid any more.
 var ErrBadLink = errors.New("the link is not valid, or not any more")
 
-// linkKey is the key of links, once it has been loaded.
+// linkKey is the key for links, once it has been loaded.
 type linkKey struct {
 	mu  sync.Mutex
 	key []byte
@@ -40,11 +40,11 @@ func (q *Inquiries) linkKey(ctx context.Context) ([]byte, error) {
 	return q.links.key, nil
 }
 
-// invitation is what a link says: which inquiry, as it was asked until when, may be answered by whom.
+// invitation is the content of a link: the inquiry, when it was asked and is due, and who may answer it.
 type invitation struct {
 	Inquiry string   `json:"i"`
 	Due     int64    `json:"d,omitempty"` // in microseconds since 1970; 0: never
-	Asked   int64    `json:"a"`           // when it was asked, in microseconds since 1970: a question that is asked anew needs another link
+	Asked   int64    `json:"a"`           // when it was asked, in microseconds since 1970: a question that is asked again needs another link
 	By      string   `json:"b"`
 	Groups  []string `json:"g,omitempty"`
 }
@@ -52,8 +52,8 @@ type invitation struct {
 // linkLimit bounds the token of a link, in bytes.
 const linkLimit = 16 << 10
 
-// Invite makes the token of a link by which one person may answer an open inquiry, until it is due. It is signed and kept
-// nowhere. The errors are *Invalid, store.ErrNotFound, and those of flow.Inquiry.May and Reply.
+// Invite makes the token of a link by which one person may answer an open inquiry, until it is due. The token is signed and not stored. The
+// errors are *Invalid, store.ErrNotFound, and those of flow.Inquiry.May and Reply.
 func (q *Inquiries) Invite(ctx context.Context, id flow.ID, name string, groups []string) (token string, i *flow.Inquiry, err error) {
 	p, err := (&Reply{By: name, Groups: groups}).person()
 	if err != nil {
@@ -93,8 +93,8 @@ func dueMicros(i *flow.Inquiry) int64 {
 	return i.Due.UnixMicro()
 }
 
-// Invited reads the token of a link: the inquiry, and the person who may answer it. What Invite has not made, or what was made
-// for the question before it was asked anew, is ErrBadLink.
+// Invited reads the token of a link: the inquiry, and the person who may answer it. The error is ErrBadLink if Invite has not made the
+// token, or if the question has been asked again since.
 func (q *Inquiries) Invited(ctx context.Context, token string) (*flow.Inquiry, flow.Person, error) {
 	var p flow.Person
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)

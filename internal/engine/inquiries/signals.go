@@ -21,14 +21,14 @@ type inquiryData struct {
 	Exclude   []string   `json:"exclude"`
 	AskedAt   time.Time  `json:"asked_at"`
 	Due       *time.Time `json:"due"`
-	Reminder  int        `json:"reminder"` // how many times it has been reminded of
-	// Answer is that of one that is answered, or has expired with a default.
+	Reminder  int        `json:"reminder"` // how many reminders were sent
+	// Answer is the answer of an answered inquiry, or the default of an expired one.
 	Answer   *flow.AnswerOutput `json:"answer"`
 	Declined bool               `json:"declined"`
 }
 
-// record keeps a signal about an inquiry, where a rule listens to it, in the transaction that makes it true. Notifications and
-// reminders are rules on these signals.
+// record keeps a signal about an inquiry, if a rule listens to it, in the transaction that changes the inquiry. Notifications and reminders
+// are rules on these signals.
 func record(ctx context.Context, t txn.Tx, trigger string, d *flow.Draft, i *flow.Inquiry) error {
 	generation, ok := t.Listens(trigger)
 	if !ok {
@@ -51,7 +51,7 @@ func record(ctx context.Context, t txn.Tx, trigger string, d *flow.Draft, i *flo
 		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: rules}}, generation, data)
 }
 
-// rulesBehind are the rules that have led to an execution: its own, or those of the workflow whose task it is, however far above.
+// rulesBehind are the rules that have led to an execution: its own, or those of the nearest workflow above it that has any.
 func rulesBehind(ctx context.Context, t txn.Tx, d *flow.Draft) ([]string, error) {
 	for d != nil && len(d.Rules) == 0 && !d.Parent.IsZero() {
 		above := d.Parent

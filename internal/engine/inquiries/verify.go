@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// verifiedAnswers is how many answers Verify holds to their forms: the latest.
+// verifiedAnswers is how many answers, the latest, Verify checks against their forms.
 const verifiedAnswers = 10_000
 
-// Verify holds answers to the forms of their questions, and to what the questions accept.
+// Verify checks answers against the forms of their questions, and against what the questions accept.
 func (q *Inquiries) Verify(ctx context.Context) (broken []store.Violation, err error) {
 	f := store.InquiryFilter{State: flow.InquiryAnswered, Limit: 500}
 	for n := 0; n < verifiedAnswers; {
@@ -33,7 +33,7 @@ func (q *Inquiries) Verify(ctx context.Context) (broken []store.Violation, err e
 	return broken, nil
 }
 
-// misfit says how an answer breaks what its question asks for; "" where it does not.
+// misfit describes how an answer breaks its question's rules; "" if it does not.
 func (q *Inquiries) misfit(i *flow.Inquiry) string {
 	filled, err := q.questions.Answer(&i.Question, i.Answer.Value, "answer")
 	if err != nil {

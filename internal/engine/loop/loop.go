@@ -1,4 +1,4 @@
-// Package loop is what the engine's loops have in common: how they pause and are woken, and how they take turns.
+// Package loop is the common part of the engine's loops: how they pause and are woken, and how they take turns.
 package loop
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// IdleAtMost bounds the pause of a loop that is told when there is something to do.
+// IdleAtMost bounds the pause of a loop that is woken when there is work.
 const IdleAtMost = time.Hour
 
 // Pass is one pass of a loop. It returns the pause until the next one.
 type Pass = func(context.Context) (pause time.Duration, err error)
 
-// Repeat makes passes until ctx ends. wake ends a pause early (nil: nothing does). After an error, which is logged as one of what, the
-// pause is again.
+// Repeat makes passes until ctx ends. wake ends a pause early (nil: nothing does). After an error, which is logged with the loop's name
+// what, the pause is again.
 func Repeat(ctx context.Context, log *slog.Logger, what string, again time.Duration, wake <-chan struct{}, next Pass) {
 	for {
 		pause, err := next(ctx)
@@ -33,7 +33,7 @@ func Repeat(ctx context.Context, log *slog.Logger, what string, again time.Durat
 	}
 }
 
-// IdleUnless is the pause of a loop that other commits wake, unless there is more to do.
+// IdleUnless is the pause of a loop that commits wake, unless there is more to do.
 func IdleUnless(more bool) time.Duration {
 	if more {
 		return 0
@@ -41,7 +41,7 @@ func IdleUnless(more bool) time.Duration {
 	return IdleAtMost
 }
 
-// Sleep waits for d, or until wake says that there is something to do (nil: nothing does). It returns false if ctx has ended before.
+// Sleep waits for d, or until wake signals work (nil: nothing does). It returns false if ctx has ended before.
 func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -7,18 +7,18 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/catalog"
 )
 
-// The loops of the engine that ask rules, waits, windows and schedules are shared by all users, and what they evaluate is written by these.
-// So that no document delays another one's by more than a second, a loop takes turns:
+// The loops of the engine that evaluate rules, waits, windows and schedules are shared by all users, who write the evaluated documents. So
+// that no document delays another one's by more than a second, a loop takes turns:
 //
-//  1. It looks at everything that has come, and gives each document definition.QuickWork for it. A document that needs more is costly from
-//     then on, in this process, and what it is about waits in the turn queue of the loop.
+// |  1. It looks at all new rows, and gives each document definition.QuickWork. A document that needs more is costly from
+// |     then on, in this process, and its rows wait in the turn queue of the loop.
 //  2. It takes one turn of that queue: the first one is evaluated within definition.SharedWork, or several parts of it within the budget
 //     of a transaction, and goes to the end of the queue unless that was all of it. Then the loop goes back to 1.
 //
-// Turn queues are hints: the rows say what is to be done, and another process that takes over finds out anew what is costly.
+// Turn queues are hints: the rows contain the work, and another process that takes over finds out anew what is costly.
 
-// Costly remembers documents by name and version, or waits by execution, that a first look was not enough for. Losing it costs another
-// first look at each.
+// Costly remembers documents by name and version, or waits by execution, whose first look was not enough. If it is lost, each of them costs
+// another first look.
 type Costly struct {
 	mu  sync.Mutex
 	all map[string]bool
@@ -44,17 +44,17 @@ func (c *Costly) Add(key string) {
 	c.all[key] = true
 }
 
-// turnQueueMost is how many a turn queue holds. What finds no room is found again by the loop's next look.
+// turnQueueMost is the length of a turn queue. The loop's next look finds elements beyond it again.
 const turnQueueMost = 100_000
 
-// TurnQueue is what waits for a turn of one loop, each once, with how far its turns have come.
+// TurnQueue is the elements that wait for a turn of one loop, each once, with the progress of its turns.
 type TurnQueue[K comparable, T any] struct {
 	mu    sync.Mutex
-	order []K // what was dropped is passed over
+	order []K // dropped elements are skipped
 	sofar map[K]T
 }
 
-// Has reports whether something waits for its turn.
+// Has reports whether an element waits for its turn.
 func (l *TurnQueue[K, T]) Has(k K) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,14 +62,14 @@ func (l *TurnQueue[K, T]) Has(k K) bool {
 	return waits
 }
 
-// Len is how many wait for a turn.
+// Len is how many elements wait for a turn.
 func (l *TurnQueue[K, T]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.sofar)
 }
 
-// Add puts something at the end of the line, or replaces how far it has come where it waits already.
+// Add appends an element, or replaces its progress if it is there already.
 func (l *TurnQueue[K, T]) Add(k K, sofar T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *TurnQueue[K, T]) Add(k K, sofar T) {
 	l.sofar[k] = sofar
 }
 
-// Take is whose turn it is. It is in the queue, and has no other turn, until Turned or Drop is called.
+// Take returns the next element. It stays in the queue, and has no other turn, until Turned or Drop is called.
 func (l *TurnQueue[K, T]) Take() (k K, sofar T, waits bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,30 +98,29 @@ func (l *TurnQueue[K, T]) Take() (k K, sofar T, waits bool) {
 	return k, sofar, false
 }
 
-// Turned puts what had its turn behind all others.
+// Turned moves an element that had its turn behind all others.
 func (l *TurnQueue[K, T]) Turned(k K, sofar T) {
 	l.Drop(k)
 	l.Add(k, sofar)
 }
 
-// Drop removes what is done.
+// Drop removes a finished element.
 func (l *TurnQueue[K, T]) Drop(k K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.sofar, k)
 }
 
-// Cursor is how far a loop has looked, while a turn queue waits: rows that wait for their turns stay the first ones of the store, and there
-// may
-// be more of them than one look reads. tail goes on behind all that was seen, where new rows come; sweep goes through all rows again, for
-// those that a transaction has committed late. One look goes on at a time.
+// Cursor is how far a loop has looked while elements wait in a turn queue: their rows stay the first ones of the store, and there may be
+// more of them than one look reads. tail continues behind all rows that were seen, where new rows come; sweep passes through all rows
+// again, for those that a transaction has committed late. Looks do not overlap.
 type Cursor[P any] struct {
 	mu          sync.Mutex
 	tail, sweep P
 }
 
-// Look calls take with the place behind which it is to look. take returns the place of the last row that it has dealt with, and whether
-// there was any row at all. waiting: something waits for its turn.
+// Look calls take with the place behind which it is to look. take returns the place of the last row that it has handled, and whether there
+// was any row. waiting: an element waits for its turn.
 func (c *Cursor[P]) Look(waiting bool, take func(after P) (last P, found bool, err error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
