@@ -16,21 +16,20 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// A claim follows the pauses in four steps. (1) It locks the row of the claimer's session, with which the latest
-// generation of pauses comes. (2) Where this process knows another generation, the transaction reads the pauses. (3) It
-// skips paused queues, gives a paused worker nothing, and moves executions of paused actions to routing keys of their own. (4)
-// The store changes pauses while no transaction runs (store.Pausing): after that commit no server claims what is
-// paused.
+// A claim checks the pauses in four steps. (1) It locks the row of the claimer's session, which also returns the latest generation of
+// pauses. (2) If this process knows another generation, the transaction reads the pauses. (3) It skips paused queues, gives a paused worker
+// nothing, and moves executions of paused actions to routing keys of their own. (4) The store changes pauses while no transaction runs
+// (store.Pausing): after that commit no server claims paused work.
 
 const (
 	// pauseLimit bounds how long something may be paused for.
 	pauseLimit = 366 * 24 * time.Hour
 )
 
-// pauses is what this process knows of what is paused.
+// pauses is what this process knows about pauses.
 type pauses struct {
 	latest atomic.Pointer[pauseSet]
-	over   moments // when pauses end by themselves that keep claimers waiting
+	over   moments // when pauses end that keep claimers waiting
 }
 
 func newPauses() *pauses {
@@ -39,7 +38,7 @@ func newPauses() *pauses {
 	return p
 }
 
-// keep remembers a set, unless a later one is known.
+// keep stores a set, unless a later one is known.
 func (p *pauses) keep(s *pauseSet) {
 	for known := p.latest.Load(); known.generation < s.generation; known = p.latest.Load() {
 		if p.latest.CompareAndSwap(known, s) {
@@ -48,10 +47,10 @@ func (p *pauses) keep(s *pauseSet) {
 	}
 }
 
-// keepPauses takes over the pauses that a committed transaction has read.
+// keepPauses keeps the pauses that a committed transaction has read.
 func (e *Engine) keepPauses(t *transaction) { e.pauses.keep(t.dispatch.pauses) }
 
-// pauseSet is what is paused as of a generation. It does not change. The zero value is of nothing.
+// pauseSet is all pauses of a generation. It does not change. The zero value has none.
 type pauseSet struct {
 	generation int64
 	pauses     map[pauseSubject]store.Pause
@@ -70,7 +69,7 @@ func newPauseSet(all []store.Pause, generation int64) *pauseSet {
 	return s
 }
 
-// on is the pause of a subject that holds at a moment; nil: none does.
+// on is the pause of a subject that is in force at a moment; nil: there is none.
 func (s *pauseSet) on(kind store.PauseKind, name string, now time.Time) *store.Pause {
 	if len(s.pauses) == 0 {
 		return nil
@@ -81,7 +80,7 @@ func (s *pauseSet) on(kind store.PauseKind, name string, now time.Time) *store.P
 	return nil
 }
 
-// onRoutingKey is the pause that keeps what waits under a routing key from being claimed.
+// onRoutingKey is the pause that keeps executions under a routing key from being claimed.
 func (s *pauseSet) onRoutingKey(routingKey string, now time.Time) *store.Pause {
 	if len(s.pauses) == 0 {
 		return nil
@@ -90,7 +89,7 @@ func (s *pauseSet) onRoutingKey(routingKey string, now time.Time) *store.Pause {
 	return s.on(store.PausedQueue, queue, now)
 }
 
-// learnPauses makes the transaction use the pauses of a generation, and reads them where another generation is loaded.
+// learnPauses makes the transaction use the pauses of a generation, and reads them if another generation is loaded.
 func (t *transaction) learnPauses(ctx context.Context, generation int64) error {
 	t.dispatch.pausesKnown = true
 	if t.dispatch.pauses.generation == generation {
@@ -103,12 +102,12 @@ func (t *transaction) learnPauses(ctx context.Context, generation int64) error {
 	return err
 }
 
-// queuePaused reports whether the queue of a routing key is paused, and notes when that ends by itself.
+// queuePaused reports whether the queue of a routing key is paused, and notes when the pause ends.
 func (t *transaction) queuePaused(routingKey string) bool {
 	return t.notePause(t.dispatch.pauses.onRoutingKey(routingKey, t.now))
 }
 
-// notePause reports whether there is a pause, and notes when it ends by itself.
+// notePause reports whether there is a pause, and notes when it ends.
 func (t *transaction) notePause(p *store.Pause) bool {
 	if p != nil && !p.Until.IsZero() && (t.dispatch.resumes.IsZero() || p.Until.Before(t.dispatch.resumes)) {
 		t.dispatch.resumes = p.Until
@@ -116,7 +115,7 @@ func (t *transaction) notePause(p *store.Pause) bool {
 	return p != nil
 }
 
-// notPaused are those of the queues that are not paused.
+// notPaused are the queues that are not paused.
 func (t *transaction) notPaused(queues []string) []string {
 	if len(t.dispatch.pauses.pauses) == 0 || !slices.ContainsFunc(queues, t.queuePaused) {
 		return queues
@@ -124,17 +123,17 @@ func (t *transaction) notPaused(queues []string) []string {
 	return slices.DeleteFunc(slices.Clone(queues), t.queuePaused)
 }
 
-// announceResume lets claimers look again when the first of the pauses ends by itself that a transaction has met. It is called when these
-// claimers wait again, because that may be now.
+// announceResume lets claimers look again when the first pause that a transaction has met ends. It is called when these claimers wait
+// again, because the pause may end at once.
 func (e *Engine) announceResume(t *transaction) {
 	if until := t.dispatch.resumes; !until.IsZero() {
 		e.pauses.over.announce(time.Now().Add(until.Sub(t.now)))
 	}
 }
 
-// watchPauses lets claimers look again when a pause ends by itself, and puts back what paused actions have suspended.
-// It also looks when watchPending says so, every 15 s, for the database's clock may have been set, and a server that
-// has ended a pause may have died before it put anything back.
+// watchPauses lets claimers look again when a pause ends, and moves executions of resumed actions back. It also looks
+// when watchPending signals it, every 15 s: the database's clock may have been set, or a server that ended a pause may
+// have died before it moved anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
 	for e.moveResumedOrLog(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(loop.IdleAtMost)); e.moveResumedOrLog(ctx) {
 		if len(e.pauses.latest.Load().pauses) > 0 {
@@ -143,17 +142,17 @@ func (e *Engine) watchPauses(ctx context.Context) {
 	}
 }
 
-// PauseOrder says who pauses or resumes something, and why. Every field may be zero.
+// PauseOrder is the author and the reason of a pause or resume. Every field may be zero.
 type PauseOrder struct {
 	By     string
 	Reason string
 	For    time.Duration // 0: until it is resumed
-	Stops  bool          // of an execution: its timers stand still
+	Stops  bool          // of an execution: its timers stop
 }
 
-// PauseWork pauses a queue, a worker or an action, until it is resumed or its time is over. When it returns, no server
-// claims from the queue, for the worker or of the action. Attempts that have begun go on. A second pause replaces the
-// first. A subject that does not exist is *NoSuch.
+// PauseWork pauses a queue, a worker or an action, until it is resumed or its time is over. When it returns, no server claims from the
+// queue, for the worker or of the action. Attempts that have begun continue. A second pause replaces the first. A subject that does not
+// exist is *NoSuch.
 func (e *Engine) PauseWork(ctx context.Context, kind store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
 	if err := o.check(); err != nil {
 		return store.Pause{}, err
@@ -174,7 +173,7 @@ func (e *Engine) PauseWork(ctx context.Context, kind store.PauseKind, name strin
 	return p, err
 }
 
-// ResumeWork ends a pause now. What is not paused stays so, and nothing is noted.
+// ResumeWork ends a pause now. If there is none, it changes and records nothing.
 func (e *Engine) ResumeWork(ctx context.Context, kind store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
 	if err := o.check(); err != nil {
 		return store.Pause{}, err
@@ -192,7 +191,7 @@ func (e *Engine) ResumeWork(ctx context.Context, kind store.PauseKind, name stri
 	return p, err
 }
 
-// check says what is wrong with an order: *Invalid.
+// check returns what is wrong with an order: *Invalid.
 func (o *PauseOrder) check() error {
 	if err := fault.CheckText("reason", o.Reason, fault.ReasonLimit, "shorten it"); err != nil {
 		return err
@@ -218,8 +217,8 @@ func (e *Engine) changePause(ctx context.Context, kind store.PauseKind, name str
 	return p, err
 }
 
-// pausesChanged reads what is paused after it has been changed, here or by another server, and lets claimers look again. Where reading
-// fails, the next claim does it.
+// pausesChanged reads the pauses after a change, here or by another server, and lets claimers look again. If reading fails, the next claim
+// reads them.
 func (e *Engine) pausesChanged(ctx context.Context) {
 	if all, generation, err := e.opts.Store.Pauses(ctx); err == nil {
 		e.pauses.keep(newPauseSet(all, generation))
@@ -270,7 +269,7 @@ func (e *Engine) checkPausable(ctx context.Context, kind store.PauseKind, name s
 	}
 }
 
-// Paused are the pauses that hold now, by subject.
+// Paused are the pauses in force, by subject.
 func (e *Engine) Paused(ctx context.Context) ([]store.Pause, error) {
 	all, _, err := e.opts.Store.Pauses(ctx)
 	if err != nil || len(all) == 0 {

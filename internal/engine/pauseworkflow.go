@@ -16,23 +16,23 @@ import (
 const (
 	// pausedAtOnce is how many workflows one request pauses or resumes.
 	pausedAtOnce = 100
-	// pausedWithin is how long an order goes on whose caller has gone: 100,000 tasks are 1,000 requests, each of which is a commit.
+	// pausedWithin is how long an order continues after its caller has gone: 100,000 tasks are 1,000 requests, each of which is a commit.
 	pausedWithin = 5 * time.Minute
 )
 
-// WorkflowPause says what an order to pause or resume a workflow did.
+// WorkflowPause is the result of an order to pause or resume a workflow.
 type WorkflowPause struct {
-	flow.Pause      // as ordered; At is zero where nothing was to be resumed
+	flow.Pause      // as ordered; At is zero if there was nothing to resume
 	Paused     bool // false: it was resumed, or was not paused
-	Beneath    int  // workflows beneath it that were paused or resumed with it
+	Beneath    int  // workflows beneath it that were paused or resumed too
 }
 
-// pauseOrder changes the pause of a workflow, and returns what it was changed to; nil: nothing was to be changed.
+// pauseOrder changes the pause of a workflow, and returns the new pause; nil: no change was needed.
 type pauseOrder func(*transaction, *flow.Draft) (*flow.Pause, error)
 
-// PauseExecution lets a workflow and those beneath it start no more tasks, until it is resumed or its time is over. Tasks that have begun,
-// or wait in a queue, go on. With o.Stops the timers of these workflows stand still, and so does what among their tasks only waits. A
-// workflow that is paused already is paused anew. What has ended gives flow.ErrFinished, and what is no workflow *Invalid.
+// PauseExecution makes a workflow and those beneath it start no more tasks, until it is resumed or its time is over. Tasks that have begun,
+// or wait in a queue, continue. With o.Stops, the timers of these workflows stop, and so do their tasks that only wait. A paused workflow
+// gets the new pause. An ended execution is flow.ErrFinished, and one that is not a workflow *Invalid.
 func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (WorkflowPause, error) {
 	if err := o.check(); err != nil {
 		return WorkflowPause{}, err
@@ -46,7 +46,7 @@ func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (
 		switch {
 		case o.Stops && !d.CanStandStill(), d.Kind != flow.KindWorkflow && !o.Stops && d.State.Pause == nil:
 			return nil, nil
-		case d.Kind != flow.KindWorkflow && !o.Stops: // the pause before this one let it stand still
+		case d.Kind != flow.KindWorkflow && !o.Stops: // the previous pause stopped its timer
 			err = d.Resume(o.By, o.Reason, t.now)
 		default:
 			err = d.Pause(flow.Pause{Until: until, By: o.By, Reason: o.Reason, Stops: o.Stops}, t.now)
@@ -57,7 +57,7 @@ func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (
 	return r, err
 }
 
-// ResumeExecution lets a workflow and those beneath it start tasks again, also those that were paused by themselves.
+// ResumeExecution lets a workflow and those beneath it start tasks again, also those that were paused separately.
 func (e *Engine) ResumeExecution(ctx context.Context, id flow.ID, o PauseOrder) (WorkflowPause, error) {
 	if err := o.check(); err != nil {
 		return WorkflowPause{}, err
@@ -70,16 +70,16 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flow.ID, o PauseOrder) 
 	})
 }
 
-// changeOrder is in which order the levels of a workflow are changed. Where a server dies in between, the top shows as
-// paused in both, and the same order, given again, changes the rest.
+// changeOrder is the order in which the levels of a workflow are changed. If a server dies in between, the top is paused in both cases, and
+// the same order, repeated, changes the rest.
 type changeOrder bool
 
 const (
-	topFirst changeOrder = false // of a pause: once it is committed, a workflow starts no others
-	topLast  changeOrder = true  // of a resume: what waits for nothing but its time has a pause of its own, which only this order ends
+	topFirst changeOrder = false // for a pause: once it is committed, the workflow starts no others
+	topLast  changeOrder = true  // for a resume: tasks that only wait have a pause of their own, which only this order ends
 )
 
-// changeWorkflows carries an order out for a workflow and for those beneath it. Once it has begun it goes on without its caller.
+// changeWorkflows executes an order on a workflow and those beneath it. Once begun, it continues without its caller.
 func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, sequence changeOrder, order pauseOrder) (r WorkflowPause, err error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	switch {
@@ -137,11 +137,11 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, sequence chang
 	return r, nil
 }
 
-// levelTasks are the open tasks of the workflows of one level: those that only wait for their time or a signal, and
+// levelTasks are the open tasks of the workflows of one level: those that wait only for their time or a signal, and
 // those that are workflows.
 type levelTasks struct{ timed, workflows []flow.ID }
 
-// changeLevel carries an order out for a level, and counts its workflows.
+// changeLevel executes an order on a level, and counts its workflows.
 func (e *Engine) changeLevel(ctx context.Context, l levelTasks, order pauseOrder, r *WorkflowPause) error {
 	for chunk := range slices.Chunk(l.timed, pausedAtOnce) {
 		if _, err := e.changeEach(ctx, chunk, order); err != nil {
@@ -158,7 +158,7 @@ func (e *Engine) changeLevel(ctx context.Context, l levelTasks, order pauseOrder
 	return nil
 }
 
-// changeEach carries an order out for some workflows, and returns what it has changed.
+// changeEach executes an order on some workflows, and returns the changed pauses.
 func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder) ([]*flow.Pause, error) {
 	return inBatch(ctx, e, ids, func(_ context.Context, t *transaction) (changed []*flow.Pause, err error) {
 		for _, id := range ids {
@@ -178,15 +178,14 @@ func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder
 			}
 			t.Changed(d)
 			if d.Place == flow.Held && d.Kind == flow.KindWorkflow {
-				t.workflows.due[id] = true // its step notes when the pause is over, or goes on
+				t.workflows.due[id] = true // its step sets the timer for the pause's end, or continues
 			}
 		}
 		return changed, nil
 	})
 }
 
-// tasksBeneath are the open tasks of some workflows: those that are workflows themselves, and those that may only wait
-// for their time or a signal.
+// tasksBeneath are the open tasks of some workflows: those that are workflows, and those that may only wait for their time or a signal.
 func (e *Engine) tasksBeneath(ctx context.Context, parents []*flow.Execution) (workflows []*flow.Execution, timed []flow.ID, err error) {
 	for _, w := range parents {
 		task, index := "", -1
@@ -222,7 +221,7 @@ func (e *Engine) tasksBeneath(ctx context.Context, parents []*flow.Execution) (w
 	return workflows, timed, nil
 }
 
-// observePause resumes a workflow whose pause is over by itself, or lets the engine look at it again when that is.
+// observePause resumes a workflow whose pause has expired, or sets a timer for that time.
 func (t *transaction) observePause(w *flow.Draft) error {
 	p := w.State.Pause
 	switch {

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// pollEvery is what Options.Poll is when it is not given.
+	// pollEvery is the default of Options.Poll.
 	pollEvery = 500 * time.Millisecond
-	// ordersPoll is how many polls go by between two looks for orders to one session: many sessions may be waiting, and
-	// each renewal brings what is outstanding.
+	// ordersPoll is how many polls lie between two checks for orders to one session: many sessions may be waiting, and
+	// each renewal brings the outstanding orders.
 	ordersPoll = 4
-	// heardPoll is how many polls go by at least between two looks while notifications arrive, which tell of nearly everything.
+	// heardPoll is how many polls lie at least between two checks while notifications arrive, which announce nearly everything.
 	heardPoll = 4
 	// gatherAll is how long notifications that name no execution are gathered: under load there are hundreds a
 	// second, and each makes every watcher look.
 	gatherAll = 100 * time.Millisecond
-	// listenAgain is how long this replica polls alone before it tries to hear the others again.
+	// listenAgain is how long this replica only polls before it tries to listen to the others again.
 	listenAgain = 10 * time.Second
 )
 
-// watchPeers takes note of what other replicas do: at once where the store passes on notifications, and by looking now and
-// then in any case. A replica that has the store for itself needs neither.
+// watchPeers notices changes of other replicas: at once if the store passes on notifications, and by periodic reads in any case. A replica
+// with a store of its own needs neither.
 func (e *Engine) watchPeers(ctx context.Context) {
 	if e.opts.Exclusive {
 		return
@@ -35,7 +35,7 @@ func (e *Engine) watchPeers(ctx context.Context) {
 	defer listen.Stop()
 	poll := time.NewTimer(e.jittered(e.opts.Poll))
 	defer poll.Stop()
-	var all <-chan time.Time // fires when all watchers are to look again
+	var all <-chan time.Time // fires when all watchers must look again
 	var orders time.Time     // when the sessions last looked
 	for {
 		select {
@@ -74,7 +74,7 @@ func (e *Engine) watchPeers(ctx context.Context) {
 	}
 }
 
-// listen begins to hear other replicas; nil when that is impossible just now, or at all.
+// listen begins to listen to other replicas; nil if that is not possible now, or at all.
 func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
 	n, ok := e.opts.Store.(store.Notifier)
 	if !ok {
@@ -89,12 +89,13 @@ func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
 	return notes
 }
 
-// onNotification wakes the sessions and watchers that a notification names, and notes the queues. What it leaves out, the poll finds.
+// onNotification wakes the sessions and watchers that a notification names, and records the queues. The poll finds what a notification
+// omits.
 func (e *Engine) onNotification(ctx context.Context, n store.Notification) {
 	if len(n.Queues) > 0 {
 		for _, q := range n.Queues {
 			if flow.Narrow(q) {
-				e.rememberRoutingKey(q) // with what was put into it
+				e.rememberRoutingKey(q) // with the execution that was put into it
 			}
 		}
 		e.mu.Lock()
@@ -116,7 +117,7 @@ func (e *Engine) onNotification(ctx context.Context, n store.Notification) {
 	e.watch.changedByPeers(n.Executions)
 }
 
-// forgetQueues lets the next batch look into every queue that a claimer waits for: another replica may have filled it.
+// forgetQueues lets the next batch look into the queues of all waiting claimers: another replica may have filled one.
 func (e *Engine) forgetQueues() {
 	e.mu.Lock()
 	e.claimers.forget()
@@ -127,7 +128,7 @@ func (e *Engine) forgetQueues() {
 	}
 }
 
-// orderPoll fires when a session that waits for orders should look for some that this replica has not heard of.
+// orderPoll fires when a session that waits for orders should check for some that this replica was not notified of.
 func (e *Engine) orderPoll() <-chan time.Time {
 	if e.opts.Exclusive || e.notified.Load() {
 		return nil

@@ -9,27 +9,27 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// A loop that carries out what commits have made is woken by the commits of its own replica. What another replica has left, or an earlier
-// life of this one, is found by one look at the store for all loops together: looks of their own, each at a time of its own, woke an idle
-// process ten times a second, and waking it costs more than the look.
+// A loop that processes the results of commits is woken by the commits of its own replica. The work of another replica, or of an earlier
+// process, is found by one read of the store for all loops together: separate reads, each at its own time, woke an idle process ten times a
+// second, and waking it costs more than the read.
 
 const (
-	// pendingEvery is the time between two looks, unless a sixth of a lease is shorter.
+	// pendingEvery is the time between two reads, unless a sixth of a lease is shorter.
 	pendingEvery = 5 * time.Second
-	// pausesRounds and waitListsRounds are how many looks go by until paused actions, and the wait lists of keys, are looked through.
+	// pausesRounds and waitListsRounds are how many reads lie between two checks of paused actions, and of the wait lists of keys.
 	pausesRounds    = 3
 	waitListsRounds = 2
 )
 
-// found is what a look at the store has found.
+// found is the result of a read of the store.
 type found struct {
 	store.Pending
 	asked   time.Time    // when the look began
 	at      clockReading // the reading of the database's clock
-	unknown bool         // the look failed: each loop is to look for itself
+	unknown bool         // the read failed: each loop must read for itself
 }
 
-// watchPending wakes the loops that have something to do which no commit of this replica has told them of.
+// watchPending wakes the loops that have work which no commit of this replica has announced.
 func (e *Engine) watchPending(ctx context.Context) {
 	for round := 1; ; round++ {
 		f, err := e.lookForPending(ctx)
@@ -46,7 +46,7 @@ func (e *Engine) watchPending(ctx context.Context) {
 	}
 }
 
-// lookForPending waits for the store no longer than until the next look: what readers keep busy must not keep leases from being recovered.
+// lookForPending waits for the store no longer than until the next read: slow readers must not delay the recovery of leases.
 func (e *Engine) lookForPending(ctx context.Context) (f found, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pendingEvery)
 	defer cancel()
@@ -57,7 +57,7 @@ func (e *Engine) lookForPending(ctx context.Context) (f found, err error) {
 	return f, err
 }
 
-// wakeLoops wakes those loops for which a look has found something to do before the next look.
+// wakeLoops wakes the loops that have work before the next read.
 func (e *Engine) wakeLoops(f *found, round int) {
 	soon := func(at time.Time) bool { return f.unknown || !at.IsZero() && at.Before(f.Now.Add(pendingEvery)) }
 	if f.unknown || f.Signals {
@@ -79,7 +79,7 @@ func (e *Engine) wakeLoops(f *found, round int) {
 		loop.Wake(e.rules.reread)
 	}
 	select {
-	case <-e.found: // takes an older result out: sweepSessions is still busy with one before it
+	case <-e.found: // replaces an older result: sweepSessions is still busy with an earlier one
 	default:
 	}
 	e.found <- *f
@@ -87,8 +87,8 @@ func (e *Engine) wakeLoops(f *found, round int) {
 		loop.Wake(e.waitLists)
 	}
 	if round%pausesRounds == 0 {
-		// A millisecond after dueAt of above. At the same instant the sweep and watchPauses would each hand a request to the committer, in an
-		// order that the scheduler decides: the simulation, which must repeat, took another course in every third run of seed 14.
+		// A millisecond after dueAt above. At the same instant the sweep and watchPauses would each send a request to the committer, in an order
+		// that the scheduler decides: the simulation, which must repeat, took another course in every third run of seed 14.
 		e.pauses.over.announce(time.Now().Add(time.Millisecond))
 	}
 	if e.notified.Load() && f.asked.Sub(e.hintsClearedAt) >= heardPoll*e.opts.Poll {

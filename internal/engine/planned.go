@@ -9,18 +9,18 @@ import (
 	"github.com/pawl-run/pawl/internal/schedule"
 )
 
-// plannedStart is the request of an execution that a tick of a schedule, a rule or a closing window is to start. It is
-// made before the transaction that submits it.
+// plannedStart is the request of an execution that a tick of a schedule, a rule or a closing window starts. It is made before the
+// transaction that submits it.
 type plannedStart struct {
-	fire    schedule.Fire // zero where no tick starts it
+	fire    schedule.Fire // zero if no tick starts it
 	id      flow.ID
 	request flow.Request
 	sums    []blob.Sum
 	err     error // why there is no request
 }
 
-// missingUploads keeps the uploads that an execution names until the transaction ends. Without them there is no execution: refusal
-// says which are not there.
+// missingUploads locks the uploads that an execution names until the transaction ends. If some do not exist, there is no execution: refusal
+// names them.
 func (t *transaction) missingUploads(ctx context.Context, s *plannedStart) (refusal, err error) {
 	if len(s.sums) == 0 {
 		return nil, nil

@@ -16,31 +16,31 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// What follows from the requests of a batch is bounded in each transaction, and may fail by itself: a workflow creates more
-// children than fit, or a step of it that the store does not take. The rest is postponed: the workflow's row says that the
-// engine is to go on with it, and a request of its own does so at once.
+// Each transaction bounds the follow-ups of its requests, and they may fail by themselves: a workflow creates more children than fit, or
+// the store refuses one of its steps. The rest is postponed: the workflow's row says that the engine must continue it, and a separate
+// request does so at once.
 //
-//	a request fails together with what follows from it
-//	 1. its batch is halved until it stands alone
-//	 2. alone, it is decided again with everything that follows postponed, and is committed
-//	 3. each workflow goes on by an advanceOp, each wait list of a key by a waitListOp: these fail alone, and are decided again with what
-//	    follows from their own step postponed
-//	 4. a workflow whose advanceOp fails all the same is ended as failed by a stuckOp, which says why
-//	 5. what cannot even be ended is put aside, and tried again later and later
+// |	a request fails together with its follow-ups
+// |	 1. its batch is halved until it is alone
+// |	 2. alone, it is decided again with all its follow-ups postponed, and is committed
+// |	 3. each workflow continues by an advanceOp, each wait list of a key by a waitListOp: these fail alone, and are decided again with the
+// |	    follow-ups of their own step postponed
+// |	 4. a workflow whose advanceOp fails again is ended as failed by a stuckOp, which gives the reason
+// |	 5. a workflow that cannot even be ended is put aside, and tried again with growing delays
 
-// A transaction creates, admits and ends so many executions beyond those of its requests, which takes 10 to 30 ms, with about
-// so many bytes of input.
+// Beyond its requests a transaction creates, admits and ends this many executions, which takes 10 to 30 ms, with about this many bytes of
+// input.
 const (
 	budgetRows  = 1000
 	budgetBytes = 4 << 20
-	// budgetWork is 20 ms of a processor. One value of a document may take 25 times as much: it is then the only one of its transaction.
+	// budgetWork is 20 ms of a processor. One value of a document may take 25 times as much; it is then alone in its transaction.
 	budgetWork = 200_000
-	// callersRows is what a transaction of callers' requests does beyond them, and as many more as it has requests: what each
-	// caller waits for is not the fan-out of another one's workflow. A fifth of budgetRows, so 2 to 6 ms: chosen, not measured.
+	// callersRows is what a transaction of callers' requests does beyond them, plus one for each request: a caller does not wait for the
+	// fan-out of another caller's workflow. A fifth of budgetRows, so 2 to 6 ms: chosen, not measured.
 	callersRows = 200
 )
 
-// budgetOf is what the transaction of some requests may do beyond them, now.
+// budgetOf is what a transaction may do now beyond its requests.
 func (e *Engine) budgetOf(ops []op) txn.Budget {
 	b := e.pace.of(e.budget)
 	if len(ops) > 0 && !areFollowUps(ops) {
@@ -57,13 +57,14 @@ func (e *Engine) budgetOf(ops []op) txn.Budget {
 // areFollowUps reports whether a batch is of follow-ups: no batch has both.
 func areFollowUps(ops []op) bool { return len(ops) > 0 && ops[0].class() == classFollowUp }
 
-// goOnLeast is how long a workflow that was postponed stays so at least before the sweep goes on with it.
+// goOnLeast is the least time before the sweep continues a postponed workflow.
 const goOnLeast = 5 * time.Second
 
-// notPostponed, given to WakeAgainAt, takes a postponement back: the workflow goes on when one of its tasks has ended.
+// notPostponed, passed to WakeAgainAt, cancels a postponement: the workflow continues when one of its tasks has ended.
 var notPostponed = time.Time{}
 
-// postpone leaves a workflow's next step to the next transaction. l is what the store told of it; nil: the transaction knows it.
+// postpone leaves a workflow's next step to the next transaction. l is the store's answer about it; nil: the transaction knows the
+// workflow.
 func (t *transaction) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
 	w.WakeAgainAt(t.now.Add(t.e.goOnWithin()))
 	t.Changed(w)
@@ -78,15 +79,15 @@ func (t *transaction) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
 	return err
 }
 
-// noteFollowUp notes the follow-up of a workflow that was postponed, once.
+// noteFollowUp adds the follow-up of a postponed workflow, once.
 func (t *transaction) noteFollowUp(id flow.ID, p *progress) {
 	if !slices.ContainsFunc(t.workflows.postponed, func(o *advanceOp) bool { return o.id == id }) {
 		t.workflows.postponed = append(t.workflows.postponed, &advanceOp{e: t.e, id: id, wide: p.wide()})
 	}
 }
 
-// noteEnds takes the children of a workflow that have ended in the transaction. fresh brings the tracker forward by them; otherwise it
-// has been made from rows that say so already.
+// noteEnds counts the workflow's children that have ended in the transaction. fresh: the tracker does not include them yet; otherwise it
+// was made from rows that do.
 func (t *transaction) noteEnds(p *progress, fresh bool) (c orchestration.Change) {
 	for _, d := range t.workflows.uncounted[p.workflowAttempt.ID] {
 		task := p.tracker.Task(d.Task)
@@ -105,7 +106,7 @@ func (t *transaction) noteEnds(p *progress, fresh bool) (c orchestration.Change)
 	return c
 }
 
-// recordChange keeps a change of a workflow that has many children, for the replicas that follow it.
+// recordChange stores a change of a workflow with many children, for the replicas that follow it.
 func (t *transaction) recordChange(p *progress, c *orchestration.Change) error {
 	if !p.wide() || c.Empty() {
 		return nil
@@ -120,8 +121,8 @@ func (t *transaction) recordChange(p *progress, c *orchestration.Change) error {
 	return nil
 }
 
-// recordUnknownEnds tells the replicas that follow a workflow that this transaction ended children of it without saying
-// which: they count them anew.
+// recordUnknownEnds tells the replicas that follow a workflow that this transaction ended some of its children, without naming them: they
+// count the children anew.
 func (t *transaction) recordUnknownEnds(w *flow.Draft, l *store.LockedWorkflow) error {
 	workflowAttempt := attemptOf(w)
 	p := t.workflows.progress[workflowAttempt]
@@ -140,16 +141,16 @@ func (t *transaction) recordUnknownEnds(w *flow.Draft, l *store.LockedWorkflow) 
 	return t.recordChange(p, &orchestration.Change{Unknown: true})
 }
 
-// requestedWork is what follow-ups ask for themselves: steps of workflows, or the wait list of a key. A transaction that
-// postpones everything else carries this out. What is postponed is what comes of it: the end of a workflow may admit
-// another one to its key, or let the workflow above it take a step, and it may be that step which the store refuses.
+// requestedWork is the work that follow-ups request: steps of workflows, or the wait list of a key. A transaction that postpones everything
+// else does this work and postpones its consequences: the end of a workflow may admit another one to its key, or let the parent workflow
+// take a step, and the store may refuse that step.
 type requestedWork struct {
 	steps    map[flow.ID]bool
 	waitList bool
 }
 
-// collectRequested is what the requests of the transaction ask for themselves. It is called before they are decided: a
-// decision adds to both.
+// collectRequested is the work that the requests of the transaction are for. It is called before they are decided, because decisions add to
+// both.
 func (t *transaction) collectRequested() (o requestedWork) {
 	o.steps = maps.Clone(t.workflows.due)
 	for _, k := range t.keys.all {
@@ -158,7 +159,7 @@ func (t *transaction) collectRequested() (o requestedWork) {
 	return o
 }
 
-// postponeAll carries out what the requests ask for themselves, and postpones everything that follows from it.
+// postponeAll does the work that the requests are for, and postpones all its consequences.
 func (t *transaction) postponeAll(ctx context.Context) error {
 	if t.requested.waitList {
 		if _, err := t.admitWaitLists(ctx); err != nil {
@@ -181,7 +182,7 @@ func (t *transaction) postponeAll(ctx context.Context) error {
 	}
 }
 
-// handInFollowUps hands in follow-ups for what a committed transaction has postponed.
+// handInFollowUps enqueues the postponed work of a committed transaction.
 func (e *Engine) handInFollowUps(t *transaction) {
 	for _, o := range t.workflows.postponed {
 		e.followUp(o)
@@ -191,7 +192,7 @@ func (e *Engine) handInFollowUps(t *transaction) {
 	}
 }
 
-// advanceOp lets a workflow go on that has been postponed.
+// advanceOp continues a postponed workflow.
 type advanceOp struct {
 	e    *Engine
 	id   flow.ID
@@ -209,7 +210,7 @@ func (o *advanceOp) done(err error) {
 	}
 }
 
-// waitListOp lets the wait list of a key go on. Where that is refused its head is tried alone, and put aside when it is the head.
+// waitListOp continues the wait list of a key. If that is refused, it tries the head alone; if that is refused too, it puts the head aside.
 type waitListOp struct {
 	e    *Engine
 	key  string
@@ -219,9 +220,9 @@ type waitListOp struct {
 type waitListMode uint8
 
 const (
-	wholeWaitList  waitListMode = iota // as many as may go
+	wholeWaitList  waitListMode = iota // as many as fit
 	headOfWaitList                     // the first alone
-	withoutHead                        // the others, and the first is put aside
+	withoutHead                        // the others; the first is put aside
 )
 
 func (o *waitListOp) size() int             { return 0 }
@@ -262,8 +263,8 @@ func (o *waitListOp) done(err error) {
 	}
 }
 
-// stuckOp ends a workflow whose next step the rules or the store refuse, or puts it aside where that is no use: its definition
-// is of another version of the program, or its end is refused as well.
+// stuckOp ends a workflow whose next step the rules or the store refuse. It puts the workflow aside if its definition is of another version
+// of the program, or if its end is refused as well.
 type stuckOp struct {
 	e     *Engine
 	id    flow.ID
@@ -286,7 +287,7 @@ func (o *stuckOp) decide(_ context.Context, t *transaction) error {
 	}
 	reason := "the engine could not carry out the workflow's next step: " + o.why.Error()
 	err := d.Cancel(flow.Failed, flow.CodeInternal, flow.Clipped(reason, flow.AsideLimit), t.now)
-	d.EndCleanup() // its next step is impossible: a clean-up would take it
+	d.EndCleanup() // its next step is impossible, and a clean-up needs one
 	if err != nil {
 		return err
 	}
@@ -309,14 +310,14 @@ func (o *stuckOp) done(err error) {
 	}
 }
 
-// putAside leaves an execution alone for a while, because a decision about it was refused.
+// putAside postpones an execution for a while, because a decision about it was refused.
 func (t *transaction) putAside(d *flow.Draft, why error) {
 	d.PutAside(why.Error(), t.now)
 	t.Changed(d)
 }
 
-// tried runs a decision about a draft. One that the rules refuse changes nothing but that the execution is put aside: those
-// beside it go on.
+// tried runs a decision about a draft. If the rules refuse it, the execution is put aside without other changes, and the transaction
+// continues with others.
 func (t *transaction) tried(d *flow.Draft, decide func() error) error {
 	state, events, outcome := d.State, len(d.Events), d.Outcome
 	err := decide()

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// wideFrom is from how many children on a workflow's transactions are kept as changes, and its state in memory. Below it the
+// wideFrom is the number of children from which on a workflow's transactions are kept as changes, and its state in memory. Below it the
 // children are counted each time: 64 take 20 µs on SQLite and 40 µs on PostgreSQL, about what a change costs.
 const wideFrom = 64
 
-// progress is how far one attempt of a workflow is, as this replica follows it.
+// progress is the progress of one attempt of a workflow, as this replica follows it.
 type progress struct {
 	workflowAttempt store.WorkflowAttempt
 	tracker         *orchestration.Tracker // nil: only the items are known
@@ -25,14 +25,14 @@ type progress struct {
 	change          int64 // number of the last change that the tracker includes
 
 	wideFrom     int   // Options.Wide
-	loan         *loan // of the transaction that has it
-	lists, bytes int   // of the items: lists that have been measured, and what they take
+	loan         *loan // of the transaction that has borrowed it
+	lists, bytes int   // of the items: lists that have been measured, and their bytes
 }
 
-// wide reports whether the workflow has so many children that its changes are kept.
+// wide reports whether the workflow has enough children for its changes to be kept.
 func (p *progress) wide() bool { return p.created >= p.wideFrom }
 
-// What size counts. The last two are estimates, not measured: they only decide when followedBytes are used up.
+// Sizes that size adds up. The last two are estimates, not measured: they only decide when followedBytes are used up.
 const (
 	sliceHeader   = 24  // bytes of a slice beside its elements, on 64 bits
 	progressBytes = 500 // of a progress beside its items: the structs, and its entries in maps and in the list
@@ -56,7 +56,7 @@ func (p *progress) size() int {
 	return n
 }
 
-// count makes the progress anew from what the store has counted; nil is an attempt that has no rows yet.
+// count rebuilds the progress from the store's counts; nil is an attempt without rows.
 func (p *progress) count(def *definition.Workflow, l *store.LockedWorkflow) {
 	st := &orchestration.State{Tasks: make([]orchestration.Progress, len(def.Tasks))}
 	if p.created, p.change = 0, 0; l != nil {
@@ -78,12 +78,12 @@ func created(l *store.LockedWorkflow) (n int) {
 	return n
 }
 
-// apply brings the progress forward by changes that other transactions have made.
+// apply updates the progress with changes of other transactions.
 func (p *progress) apply(l *store.LockedWorkflow) error {
 	first := l.Last - int64(len(l.Changes)) + 1
 	for i, text := range l.Changes {
 		if first+int64(i) <= p.change {
-			continue // given back by another transaction after this one had asked
+			continue // another transaction returned it after this one had asked
 		}
 		created, err := p.tracker.Apply(text)
 		if err != nil {
@@ -95,7 +95,7 @@ func (p *progress) apply(l *store.LockedWorkflow) error {
 	return nil
 }
 
-// readProgress takes over what the rows say of one task.
+// readProgress copies the rows of one task.
 func readProgress(p *orchestration.Progress, r *store.TaskProgress) {
 	p.Created, p.Open = r.Created, r.Open
 	p.Completed, p.Failed = r.Ended[flow.Completed], r.Ended[flow.Failed]
@@ -105,10 +105,9 @@ func readProgress(p *orchestration.Progress, r *store.TaskProgress) {
 	}
 }
 
-// followed keeps the progress of workflows under way: of those with many children, so that their rows need not be counted at
-// each end, and the evaluated lists of foreach tasks. A transaction borrows what it needs and changes it; what it gives back
-// after its commit is kept, and what it changed without committing is forgotten. All of it is a hint: what is not here is
-// counted, or evaluated again.
+// followed caches the progress of running workflows: of those with many children, so that their rows need not be counted at each end, and
+// the evaluated lists of foreach tasks. A transaction borrows an entry and changes it; entries returned after a commit are kept, and
+// changes without a commit are dropped. All of it is a hint: missing entries are counted or evaluated again.
 type followed struct {
 	mu    sync.Mutex
 	known map[store.WorkflowAttempt]*list.Element // of *progress, the last used first
@@ -119,30 +118,30 @@ type followed struct {
 	wideFrom int
 }
 
-// loan is what a transaction has borrowed.
+// loan is an entry that a transaction has borrowed.
 type loan struct {
 	change int64         // as progress.change was then
-	back   chan struct{} // closed when it has been given back
+	back   chan struct{} // closed when it has been returned
 }
 
-// followedBytes bounds what is kept, in bytes of memory.
+// followedBytes bounds the cache, in bytes of memory.
 const followedBytes = 64 << 20
 
-// lentFor is how long a transaction waits for what another one of this process has borrowed. It has the workflow's lock, so the transaction
-// that borrowed has ended in the store: it is about to give back, or waits for an answer on a lost connection. After lentFor the workflow's
-// children are counted instead. Chosen, not measured.
+// lentFor is how long a transaction waits for an entry that another one of this process has borrowed. It holds the workflow's lock, so the
+// borrowing transaction has ended in the store: it is about to return the entry, or waits for an answer on a lost connection. After lentFor
+// the workflow's children are counted instead. Chosen, not measured.
 const lentFor = 50 * time.Millisecond
 
 func newFollowed(wideFrom int) *followed {
 	return &followed{wideFrom: wideFrom, known: map[store.WorkflowAttempt]*list.Element{}, order: list.New(), lent: map[store.WorkflowAttempt]*loan{}}
 }
 
-// begin is the progress of a workflow of which nothing is known yet.
+// begin is the progress of a workflow that is not known yet.
 func (f *followed) begin(workflowAttempt store.WorkflowAttempt) *progress {
 	return &progress{workflowAttempt: workflowAttempt, items: orchestration.Items{}, wideFrom: f.wideFrom}
 }
 
-// peek is the number of the last change that is known of a workflow, for a transaction that does not have its lock yet.
+// peek is the number of the last known change of a workflow, for a transaction that does not have its lock yet.
 func (f *followed) peek(workflowAttempt store.WorkflowAttempt) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,7 +162,7 @@ func known(p *progress) int64 {
 	return p.change
 }
 
-// borrow takes out what is known of a workflow whose lock the caller has; nil when that is nothing.
+// borrow removes and returns the progress of a workflow whose lock the caller has; nil if it is not known.
 func (f *followed) borrow(ctx context.Context, workflowAttempt store.WorkflowAttempt) *progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -188,7 +187,7 @@ func (f *followed) borrow(ctx context.Context, workflowAttempt store.WorkflowAtt
 	return p
 }
 
-// giveBack ends a transaction's use of workflows: after its commit they are kept as it left them.
+// giveBack ends a transaction's use of workflows: after a commit it keeps their progress.
 func (f *followed) giveBack(all map[store.WorkflowAttempt]*progress, committed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,14 +207,14 @@ func (f *followed) giveBack(all map[store.WorkflowAttempt]*progress, committed b
 
 func (f *followed) keep(p *progress) {
 	if !p.wide() {
-		p.tracker = nil // others change it without saying so
+		p.tracker = nil // other transactions change it without a record
 	}
 	if p.tracker == nil && len(p.items) == 0 {
 		return
 	}
 	if e := f.known[p.workflowAttempt]; e != nil {
 		if known(e.Value.(*progress)) > known(p) {
-			return // a transaction that committed later has given it back before
+			return // a transaction that committed later has returned it first
 		}
 		f.remove(e)
 	}

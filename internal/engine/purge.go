@@ -14,29 +14,27 @@ import (
 )
 
 const (
-	// The pause between two walks of retention through what has ended is a tenth of the retention, within a second and a minute: an
-	// execution that is to be kept for 30 s is gone after 33 s. Where walks remove nothing it grows to five minutes, and to no more than
-	// that tenth.
+	// Retention pauses between two passes over ended executions for a tenth of the retention, but at least a second and at most a minute: an
+	// execution that is to be kept for 30 s is gone after 33 s. While passes remove nothing, the pause grows to five minutes, but to no more
+	// than that tenth.
 	purgeEvery = time.Minute
 	purgeOften = time.Second
 	purgePart  = 10
-	// A part of a walk is removed in one transaction. Its size follows the time that the last one took: it doubles below
-	// purgeQuick and halves above purgeSlow, within purgeLeast and purgeMost executions. 500 take about 20 ms on SQLite and
-	// 80 ms on PostgreSQL.
+	// A part of a pass is removed in one transaction. Its size depends on the duration of the last one: it doubles below purgeQuick and halves
+	// above purgeSlow, within purgeLeast and purgeMost executions. 500 take about 20 ms on SQLite and 80 ms on PostgreSQL.
 	purgeFirst = 200
 	purgeLeast = 20
 	purgeMost  = 2000
 	purgeQuick = 25 * time.Millisecond
 	purgeSlow  = 75 * time.Millisecond
-	// purgeBytes bounds the content that one transaction removes: to free 32 MB takes SQLite and PostgreSQL some 50 ms.
+	// purgeBytes bounds the content that one transaction removes: freeing 32 MB takes SQLite and PostgreSQL about 50 ms.
 	purgeBytes = 32 << 20
-	// purgeRests is how many times as long as it took to remove a part the next one waits, and purgeRest at least how long: commits
-	// of others go between.
+	// After a part that took d the next one starts purgeRests·d later, at least purgeRest: commits of other requests go between.
 	purgeRests = 2
 	purgeRest  = 5 * time.Millisecond
 )
 
-// sweepFinished removes what has been finished for longer than the retention.
+// sweepFinished removes executions that ended longer ago than the retention.
 func (e *Engine) sweepFinished(ctx context.Context) {
 	if e.opts.Retention <= 0 {
 		return
@@ -45,19 +43,19 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 	loop.Repeat(ctx, e.opts.Log, "removing old executions", purgePause(e.opts.Retention), nil, p.next)
 }
 
-// purgePause is the pause between two walks of a retention.
+// purgePause is the pause between two passes of a retention.
 func purgePause(retention time.Duration) time.Duration {
 	return min(max(retention/purgePart, purgeOften), purgeEvery)
 }
 
-// purger walks through what retention may remove.
+// purger passes over the executions that retention may remove.
 type purger struct {
 	e         *Engine
 	retention time.Duration
-	after     flow.ID       // how far the walk has come
+	after     flow.ID       // position of the pass
 	size      int           // executions that the next transaction removes
 	took      time.Duration // to remove the last part
-	removed   bool          // this walk has removed something
+	removed   bool          // this pass has removed something
 	rest      *tidying
 }
 
@@ -89,12 +87,12 @@ func (p *purger) next(ctx context.Context) (pause time.Duration, err error) {
 	return max(purgeRests*p.took, purgeRest), nil
 }
 
-// remove removes executions with all that they left behind.
+// remove removes executions with all their data.
 func (p *purger) remove(ctx context.Context, ids []flow.ID) error {
 	if p.took = 0; len(ids) == 0 {
 		return nil
 	}
-	// Blobs and logs first: a row without them is removed the next time, and what has no row would stay for ever.
+	// Blobs and logs first: a row without them is removed the next time, but blobs without a row would stay for ever.
 	if blobs := p.e.opts.Blobs; blobs != nil {
 		var prefixes []string
 		for _, id := range ids {
@@ -121,7 +119,7 @@ func (p *purger) remove(ctx context.Context, ids []flow.ID) error {
 	return err
 }
 
-// removeRows removes executions in a transaction of its own: one beside those of the committer, which it would hold up.
+// removeRows removes executions in a transaction beside those of the committer, which it would delay.
 func (p *purger) removeRows(ctx context.Context, ids []flow.ID) error {
 	var gone []flow.ID
 	err := p.e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
@@ -137,8 +135,8 @@ func (p *purger) removeRows(ctx context.Context, ids []flow.ID) error {
 	return nil
 }
 
-// removeEach removes executions one by one after their batch was refused: one that cannot be removed stays, and so do the
-// workflows above it, and the walk goes on behind them.
+// removeEach removes executions one by one after their batch was refused: one that cannot be removed stays, with the workflows above it,
+// and the pass continues.
 func (p *purger) removeEach(ctx context.Context, ids []flow.ID, why error) error {
 	p.e.opts.Log.Warn("removing old executions one by one", telemetry.Err, why)
 	for _, id := range ids {
@@ -154,7 +152,7 @@ func (p *purger) removeEach(ctx context.Context, ids []flow.ID, why error) error
 	return nil
 }
 
-// sweepUploads removes, now and then, uploads that nothing keeps.
+// sweepUploads removes unused uploads from time to time.
 func (e *Engine) sweepUploads(ctx context.Context) {
 	if e.opts.Blobs == nil {
 		return

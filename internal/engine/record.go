@@ -17,7 +17,7 @@ import (
 type reportOp struct {
 	session flow.ID
 	report  flow.Report
-	parent  store.WorkflowAttempt // of which the execution is a task that the report ends; zero: none, or it is not known
+	parent  store.WorkflowAttempt // the workflow of a task that the report ends; zero: none, or it is not known
 	receipt flow.Receipt
 	group   *group
 	err     error
@@ -50,10 +50,10 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 		switch {
 		case o.err == nil:
 		case !fault.OfBatch(o.err), errors.Is(o.err, store.ErrConflict):
-			// It may be recorded yet, or the next time.
+			// It may still be recorded, or when it is repeated.
 			return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, o.err)
 		default:
-			// The data of this report cannot be stored. Its sender must not send it for ever.
+			// The data of this report cannot be stored. The worker must not repeat it for ever.
 			o.receipt = flow.Receipt{Execution: o.report.Execution, Attempt: o.report.Attempt, Verdict: flow.Refused, Reason: o.err.Error()}
 			if err := e.rejectUnstored(ctx, o); err != nil {
 				return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
@@ -67,7 +67,7 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	return receipts, nil
 }
 
-// saysEnd reports whether the last thing that a report says is how the attempt ended.
+// saysEnd reports whether the last event of a report ends the attempt.
 func saysEnd(r flow.Report) bool {
 	if len(r.Events) == 0 {
 		return false
@@ -132,7 +132,7 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 }
 
 // reject takes an attempt back from the owner whose report was refused. That worker stops the attempt and reports no
-// end, so the attempt would otherwise stay running until the session ends. Reports of other sessions change nothing.
+// end, so the attempt would otherwise run until the session ends. Reports of other sessions change nothing.
 func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 	if d.Place == flow.Held && d.Owner == o.session && d.Attempt == o.report.Attempt {
 		if err := d.Lose("a report of its worker was refused: "+flow.Clipped(o.receipt.Reason, flow.AsideLimit), t.now, t.e.opts.Random()); err != nil {
@@ -145,8 +145,8 @@ func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 	return nil
 }
 
-// rejectUnstored takes back the attempt of a report that the store refused. Where even that is refused, the attempt stays with its session
-// until that ends. An error means that the report is to be sent again.
+// rejectUnstored takes back the attempt of a report that the store refused. If that is refused too, the attempt stays with its session
+// until the session ends. After an error the worker must repeat the report.
 func (e *Engine) rejectUnstored(ctx context.Context, o *reportOp) error {
 	id := o.report.Execution
 	err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
@@ -162,7 +162,7 @@ func (e *Engine) rejectUnstored(ctx context.Context, o *reportOp) error {
 	return err
 }
 
-// history loads what the report repeats and what was kept ahead of a gap; both are rare.
+// history loads the events that the report repeats and those that were kept ahead of a gap; both are rare.
 func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (map[int64]flow.Event, []flow.Event, error) {
 	var past map[int64]flow.Event
 	if n := len(o.report.Events); n > 0 && o.report.Events[0].Seq < d.NextSeq {
@@ -185,7 +185,7 @@ func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (
 	return past, inbox, nil
 }
 
-// invalidReport says what makes a report unfit to be stored; "" when nothing does.
+// invalidReport is the reason why a report cannot be stored; "" if it can.
 func invalidReport(r flow.Report) string {
 	for _, e := range r.Events {
 		if reason := fault.BadJSON(e.Data, flow.MostData); reason != "" {

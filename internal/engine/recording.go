@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// recording is what is known of a workflow's execution that is planned again.
+// recording is what the store knows of a workflow's execution that is planned again.
 type recording struct {
 	items map[orchestration.Item]*orchestration.Past
-	sizes map[string]int64 // of the outputs of each task
+	sizes map[string]int64 // of the outputs, by task
 	marks map[string]orchestration.Mark
 }
 
@@ -45,15 +45,14 @@ func (e *Engine) recording(ctx context.Context, workflowAttempt store.WorkflowAt
 	return rec, nil
 }
 
-// recordedPage is one page of what a workflow's attempt recorded, or why it could not be read.
+// recordedPage is one page of a workflow attempt's record, or its error.
 type recordedPage struct {
 	all []*flow.Execution
 	err error
 }
 
-// recordedPages reads what an attempt recorded, page by page: the next one while the caller looks at the one before it,
-// since to read and to hash a page take about as long. The last one is empty or has an error; all of them must be
-// received.
+// recordedPages reads the record of an attempt page by page. It reads a page while the caller works on the one before, because reading and
+// hashing a page take about as long. The last page is empty or has an error; the caller must receive all of them.
 func (e *Engine) recordedPages(ctx context.Context, workflowAttempt store.WorkflowAttempt) <-chan recordedPage {
 	pages := make(chan recordedPage)
 	read := func(task string, index int) (all []*flow.Execution, err error) {
@@ -91,8 +90,8 @@ func (rec *recording) past(task string, index int) (orchestration.Past, bool) {
 	return *p, true
 }
 
-// namesFiles reports whether an output names blobs that are removed with the execution that wrote them. Uploads are held by those that
-// name them.
+// namesFiles reports whether an output names blobs that are removed with the execution that wrote them. Uploads are kept by the executions
+// that name them.
 func namesFiles(output json.RawMessage) bool {
 	return slices.ContainsFunc(blob.References(output), func(r blob.Reference) bool {
 		_, upload := blob.ParseSum(r.Name)
@@ -100,7 +99,7 @@ func namesFiles(output json.RawMessage) bool {
 	})
 }
 
-// recordedOutput reads what the first n items of a task put out, within the same bound as a step.
+// recordedOutput reads the outputs of the first n items of a task, within the same bound as a step.
 func (e *Engine) recordedOutput(ctx context.Context, workflowAttempt store.WorkflowAttempt, rec *recording, t *definition.Task,
 	n int) (out orchestration.Output, err error) {
 	if rec.sizes[t.Name] > outputsLimit {
@@ -111,7 +110,7 @@ func (e *Engine) recordedOutput(ctx context.Context, workflowAttempt store.Workf
 	if t.Foreach != nil {
 		out.Items = make([]json.RawMessage, n)
 	} else if t.Repeat != nil {
-		first = n - 2 // what its latest round put out
+		first = n - 2 // the output of its latest round
 	}
 	for index := first; index < n-1; {
 		all, err := e.opts.Store.Recorded(ctx, workflowAttempt, t.Name, index, min(recordedAtOnce, n-1-index))
@@ -135,7 +134,7 @@ func (e *Engine) recordedOutput(ctx context.Context, workflowAttempt store.Workf
 	return out, nil
 }
 
-// checkItems refuses to name what there is not; path says where it was named, and above what path leads to the workflow.
+// checkItems refuses items that do not exist; path is the field that names them, and above is the path of the workflow.
 func checkItems(path, above string, w *definition.Workflow, rec *recording, items []orchestration.Item) error {
 	for _, i := range items {
 		t := w.Task(i.Task)
@@ -166,7 +165,7 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 	return nil
 }
 
-// parseItem reads what Item.Text writes; path says where it stands.
+// parseItem reads the text of Item.Text; path is its field.
 func parseItem(path, text string) (orchestration.Item, error) {
 	name, rest, has := strings.Cut(text, "[")
 	i := orchestration.Item{Task: name, Index: orchestration.AllItems}

@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	// recoverBatch and recoverBreathe bound what the recovery of a session that held very many executions costs the other
-	// requests: a transaction of a millisecond, every few milliseconds. That is fifteen hundred a second.
+	// recoverBatch and recoverBreathe bound the cost for other requests when a session with very many executions is recovered: a transaction
+	// of a millisecond, every few milliseconds, which is 1,500 executions a second.
 	recoverBatch   = 10
 	recoverBreathe = 5 * time.Millisecond
-	// expiredPage bounds the lost sessions that are found at once. Sessions that could not be finished are added, so that they do not take the
-	// places of new ones.
+	// expiredPage bounds the lost sessions that are found at once. Sessions that could not be finished are added to it, so that they do not
+	// displace new ones.
 	expiredPage = 100
-	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
+	// unstartedPage is how many executions that have not begun are read at once. Most of them are left unchanged.
 	unstartedPage = 200
-	// After a scan for them that took d the next one starts unstartedPauseFactor·d later, or unstartedPauseMost later if that is sooner.
-	// Where an old transaction keeps the database from tidying up, a scan walks through everything that was held since.
+	// After a scan for them that took d, the next one starts unstartedPauseFactor·d later, at most unstartedPauseMost later. If an old
+	// transaction keeps the database from removing dead rows, a scan reads every row that was held since.
 	unstartedPauseFactor = 20
 	unstartedPauseMost   = 5 * time.Minute
 )
 
-// sweepSessions recovers what expired sessions held, and hand-offs that never arrived, once after each look of watchPending.
+// sweepSessions recovers the executions of expired sessions, and hand-offs that never arrived, once after each read of watchPending.
 //
-// After a commit has failed, or while the store does not answer, a round recovers nothing and only checks that the
-// store answers. Recovery waits for a round after one in which it does. While the store was away leases ran out, and
-// workers that live hold reports of what they have finished: they deliver these first, or the work would be done again.
+// After a failed commit, or while the store does not answer, a round only checks that the store answers. Recovery begins in the round after
+// a successful check. While the store was away, leases expired, and live workers hold reports of finished attempts: they must deliver these
+// first, or the work would be done again.
 func (e *Engine) sweepSessions(ctx context.Context) {
 	down := false           // the store did not answer in the last round
-	checked := false        // the last round has only checked the store, and it answered
-	var failures int64      // commits that had failed by the last round
+	checked := false        // the last round has only checked the store, successfully
+	var failures int64      // commits that had failed before the last round
 	var nextScan time.Time  // when the next scan for undelivered hand-offs may start
-	var lateUntil time.Time // awaitLate waits for no late reports before
+	var lateUntil time.Time // awaitLate does not wait for late reports before this time
 	for {
 		var f found
 		select {
@@ -66,8 +66,8 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 	}
 }
 
-// recoverLost recovers the executions of sessions whose leases have run out, where a look at the store has found any, or a jump of its
-// clock. Afterwards the look has a reading of the clock in any case.
+// recoverLost recovers the executions of sessions with expired leases, if the read of the store has found any, or its clock has jumped.
+// Afterwards f has a reading of the clock in any case.
 func (e *Engine) recoverLost(ctx context.Context, f *found) (err error) {
 	if f.unknown {
 		if f.at, err = inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) }); err != nil {
@@ -82,8 +82,8 @@ func (e *Engine) recoverLost(ctx context.Context, f *found) (err error) {
 	return e.recoverExpired(ctx)
 }
 
-// awaitLate waits before a recovery for the reports that are on their way. If they have not come within a lease, the
-// recoveries of the next lease go on without waiting.
+// awaitLate waits, before a recovery, for reports that are still in the broker. If they have not come within a lease,
+// the recoveries of the next lease do not wait.
 func (e *Engine) awaitLate(ctx context.Context, until *time.Time) {
 	if e.opts.DrainBroker == nil || time.Now().Before(*until) {
 		return
@@ -101,7 +101,7 @@ func (e *Engine) awaitLate(ctx context.Context, until *time.Time) {
 	}
 }
 
-// tellUnreadable logs where the store passes over more rows than in the last round.
+// tellUnreadable logs if the store skips more rows than in the last round.
 func (e *Engine) tellUnreadable() {
 	before := e.unreadable
 	if e.unreadable = e.opts.Store.Unreadable(); e.unreadable > before {
@@ -118,7 +118,7 @@ func (e *Engine) storeDown(ctx context.Context, what string, err error) bool {
 	return !fault.OfBatch(err)
 }
 
-// recoverExpired recovers the executions of sessions whose leases have run out.
+// recoverExpired recovers the executions of sessions with expired leases.
 func (e *Engine) recoverExpired(ctx context.Context) error {
 	for {
 		more, err := e.recoverExpiredPage(ctx)
@@ -132,8 +132,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 }
 
 // recoverExpiredPage recovers the executions of some of these sessions, and reports whether there may be more. The
-// transaction that finds them ends their leases, so that a worker that comes back late cannot renew one before its
-// recovery begins.
+// transaction that finds them ends their leases, so that a late worker cannot renew one before its recovery begins.
 func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) {
 	page := expiredPage + int(e.unrecovered.Load())
 	found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (expired, error) { return t.endExpired(ctx, page) })
@@ -147,7 +146,7 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 	e.unrecovered.Store(0)
 	recovered := 0
 	for _, s := range found.sessions {
-		if !s.ExpiresAt.IsZero() { // otherwise its lease was ended before, and its recovery was interrupted
+		if !s.ExpiresAt.IsZero() { // otherwise its lease had been ended, and its recovery was interrupted
 			e.counters.lostSessions.Add(1)
 			e.opts.Log.Warn("worker session lost: recovering what it held", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name)
 		}
@@ -158,7 +157,7 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 			e.lostSessions.note(s, len(taken), time.Now())
 		}
 		switch {
-		case err != nil && fault.Lasting(err): // the session's own row, or its end
+		case err != nil && fault.Lasting(err): // the session's own row, or its end, is refused
 			e.opts.Log.Error("a lost session cannot be forgotten; it will be tried again", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Err, err)
 			e.unrecovered.Add(1)
 		case err != nil:
@@ -172,14 +171,14 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 	return len(found.sessions) == page && recovered > 0, nil
 }
 
-// expired are sessions whose leases have run out.
+// expired are sessions with expired leases.
 type expired struct {
 	sessions []store.Session
 	at       clockReading
-	jumped   bool // at shows a jump of the database's clock, which may be why: no lease was ended
+	jumped   bool // at shows a jump of the database's clock, a possible cause: no lease was ended
 }
 
-// endExpired finds up to n sessions whose leases have run out, and ends these leases for good.
+// endExpired finds up to n sessions with expired leases, and ends these leases for good.
 func (t *transaction) endExpired(ctx context.Context, n int) (x expired, err error) {
 	if x.sessions, err = t.tx.Expired(ctx, n); err != nil {
 		return x, err
@@ -198,12 +197,12 @@ func (t *transaction) endExpired(ctx context.Context, n int) (x expired, err err
 	return x, err
 }
 
-// recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on
-// the way. at is a reading of the database's clock.
+// recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost. at is a reading of
+// the database's clock.
 func (e *Engine) recoverUnstarted(ctx context.Context, at clockReading) error {
 	began := time.Now()
 	if !e.clocks.durationsValid(at) {
-		return nil // a claim from just before a jump looks as if it were an hour old
+		return nil // a claim from just before a jump could look an hour old
 	}
 	live, err := e.opts.Store.LiveSessions(ctx)
 	if err != nil {
@@ -214,7 +213,7 @@ func (e *Engine) recoverUnstarted(ctx context.Context, at clockReading) error {
 		alive[s.ID] = true
 	}
 	e.sessions.forgetDead(alive, began)
-	// Sessions of this process as well: a claim whose commit was not confirmed was not given to its worker.
+	// Also sessions of this process: a claim whose commit was not confirmed was not given to its worker.
 	for owner, id := (flow.ID{}), (flow.ID{}); ; {
 		xs, err := e.opts.Store.Provisioning(ctx, owner, id, unstartedPage)
 		if err != nil {
@@ -237,8 +236,7 @@ func (e *Engine) recoverUnstarted(ctx context.Context, at clockReading) error {
 	}
 }
 
-// recoverLate takes back those of some attempts that have still not begun: all in one transaction, and one at a time where that is
-// refused.
+// recoverLate takes back those attempts that have still not begun: all in one transaction, or one at a time if that is refused.
 func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
 	err := e.recoverLateTogether(ctx, ids)
 	if err == nil || !fault.Lasting(err) {
@@ -275,14 +273,13 @@ func (e *Engine) recoverLateTogether(ctx context.Context, ids []flow.ID) error {
 	})
 }
 
-// recoverSession takes back what a session holds, a batch at a time, and then forgets the session. It ends the lease first: a claim
-// that is under way on another replica is waited for and seen, and none comes after it. Otherwise the session could be
-// forgotten over a claim that no recovery would find.
+// recoverSession takes back the executions of a session, in batches, and then deletes the session. It ends the lease first, so that it sees
+// a concurrent claim on another replica, and none comes later. Otherwise the session could be deleted while it holds a claim that no
+// recovery would find.
 //
-// A batch that is refused is taken back one execution at a time, and what is refused alone is counted and left: the session is
-// not forgotten then, and the next round of sweepSessions finds it again. remaining is how many executions that were, together with the
-// rows
-// that the store cannot read: some of them may be the session's.
+// If a batch is refused, its executions are taken back one at a time. An execution that is refused alone is counted and left. The session
+// is not deleted then, and the next round of sweepSessions finds it again. remaining is how many were left, plus the rows that the store
+// cannot read: some of them may belong to the session.
 func (e *Engine) recoverSession(ctx context.Context, session flow.ID,
 	decide func(*flow.Draft, time.Time) error) (remaining int, err error) {
 	for after := (flow.ID{}); ; {
@@ -303,8 +300,8 @@ func (e *Engine) recoverSession(ctx context.Context, session flow.ID,
 	}
 }
 
-// recoverPage takes back the next executions that a session holds, all in one transaction, and says which they were. After the
-// last ones it forgets the session, unless something was left.
+// recoverPage takes back the next executions of a session in one transaction, and returns their ids. After the last ones it deletes the
+// session if forget is set.
 func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget bool, decide func(*flow.Draft, time.Time) error) ([]flow.ID, error) {
 	ids, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
@@ -327,7 +324,7 @@ func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget
 	return ids, err
 }
 
-// recoverEach does what recoverPage does one execution at a time, and passes over what is refused alone.
+// recoverEach does the work of recoverPage one execution at a time, and skips those that are refused.
 func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, decide func(*flow.Draft, time.Time) error) ([]flow.ID, int, error) {
 	ids, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
@@ -362,7 +359,7 @@ func draftIDs(all []*flow.Draft) []flow.ID {
 	return ids
 }
 
-// owned ends a session's lease and loads the next executions that it holds.
+// owned ends a session's lease and loads its next executions.
 func (t *transaction) owned(ctx context.Context, session, after flow.ID) ([]*flow.Draft, error) {
 	if _, err := t.tx.EndLeases(ctx, []flow.ID{session}); err != nil {
 		return nil, fmt.Errorf("end the lease: %w", err)
@@ -374,7 +371,7 @@ func (t *transaction) owned(ctx context.Context, session, after flow.ID) ([]*flo
 	return t.adopt(xs), nil
 }
 
-// reclaim takes an execution back from a session that holds it; decide is how: Lose or HandBack of flow.Draft.
+// reclaim takes an execution back from its session; decide is Lose or HandBack of flow.Draft.
 func (t *transaction) reclaim(d *flow.Draft, session flow.ID, decide func(*flow.Draft, time.Time) error) error {
 	if d.Place != flow.Held || d.Owner != session {
 		return nil
@@ -386,7 +383,7 @@ func (t *transaction) reclaim(d *flow.Draft, session flow.ID, decide func(*flow.
 	return nil
 }
 
-// passOver counts and logs an execution that a loop could not handle; the loop goes on with the others.
+// passOver counts and logs an execution that a loop could not handle; the loop continues with others.
 func (e *Engine) passOver(id flow.ID, message string, err error) {
 	e.counters.skipped.Add(1)
 	e.opts.Log.Error(message, telemetry.Execution, id, telemetry.Err, err)

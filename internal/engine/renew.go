@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// Renewals are gathered for gatherRenewals, or for 1/gatherPart of a lease where that is shorter, and written together:
-// otherwise a thousand workers that have nothing to do would cost a hundred transactions a second.
+// Renewals are gathered for gatherRenewals, or for 1/gatherPart of a lease if that is shorter, and written together: otherwise a thousand
+// idle workers would cost a hundred transactions a second.
 const (
 	gatherRenewals = 250 * time.Millisecond
 	gatherPart     = 100
@@ -21,11 +21,11 @@ const (
 type renewals struct {
 	sessions []flow.ID
 	done     chan struct{}
-	alive    map[flow.ID][]handoff.Order // those that were renewed, with what is outstanding for them
+	alive    map[flow.ID][]handoff.Order // the renewed sessions, with their outstanding orders
 	err      error
 }
 
-// joinRenewals lets a session be renewed with others. Its first renewal at this replica is made at once, without waiting for others.
+// joinRenewals adds a session to the gathered ones. Its first renewal at this replica is made at once, without waiting for others.
 func (e *Engine) joinRenewals(session flow.ID) *renewals {
 	all := e.sessions
 	all.mu.Lock()
@@ -51,16 +51,15 @@ func (e *Engine) joinRenewals(session flow.ID) *renewals {
 	return r
 }
 
-// renewed is what one transaction found out.
+// renewed is the result of one transaction.
 type renewed struct {
 	alive  map[flow.ID][]handoff.Order
-	lapsed bool // of some sessions the lease had run out by then
+	lapsed bool // the lease of some session had expired
 	at     clockReading
 }
 
-// renew renews the sessions that have been gathered. One caller may have stopped waiting while the others have not. A lease
-// may have run out only because the database's clock has jumped: the recovery notices a jump within seconds, and a session
-// whose renewal comes before that must not be lost.
+// renew renews the gathered sessions. It does not end with any of its callers. If leases have expired, the database's clock may have
+// jumped: the recovery notices a jump only within seconds, and a session whose renewal comes before that must not be lost.
 func (e *Engine) renew(r *renewals) {
 	defer close(r.done)
 	ctx := context.Background()
@@ -81,7 +80,7 @@ func (e *Engine) renew(r *renewals) {
 		switch {
 		case r.err != nil || !n.lapsed || tries > 1:
 			return
-		case e.clocks.noticed() != jumps: // meanwhile, and the leases run again
+		case e.clocks.noticed() != jumps: // meanwhile; the leases were restarted
 		case !e.clocks.jumped(n.at):
 			return
 		default:
@@ -92,7 +91,7 @@ func (e *Engine) renew(r *renewals) {
 	}
 }
 
-// renew renews sessions, and returns those whose leases still ran, with the orders that are outstanding for them.
+// renew renews sessions, and returns those whose leases were valid, with their outstanding orders.
 func (t *transaction) renew(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
 	renewed, err := t.tx.RenewSessions(ctx, sessions, t.e.opts.Lease)
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// request is an op made of one function, for what is asked for rarely. The function's result belongs to the committer until the
-// commit and reaches the caller through a channel: a decision whose caller has given up, or that runs a second time after a
-// conflict, never writes to what the caller reads.
+// request is an op made of one function, for rare requests. The function's result belongs to the committer until the commit and reaches the
+// caller through a channel: a decision whose caller has given up, or that runs again after a conflict, never writes to what the caller
+// reads.
 type request[T any] struct {
 	ids     []flow.ID // executions to load
 	run     func(context.Context, *transaction) (T, error)
 	opClass class
-	needs   func(*transaction) // what it wants beside executions; nil: nothing
-	bytes   int                // that it holds, where they are many
-	result  T                  // of the run that was committed
+	needs   func(*transaction) // the rows that it needs beside executions; nil: none
+	bytes   int                // its bytes, if they are many
+	result  T                  // of the committed run
 	answer  chan answer[T]     // capacity 1
 }
 
-// answer is what a caller gets: the result after the commit, or why there was none.
+// answer is the result after the commit, or the error.
 type answer[T any] struct {
 	result T
 	err    error
@@ -48,7 +48,7 @@ func (r *request[T]) done(err error) {
 
 func (r *request[T]) size() int { return r.bytes }
 
-// namesNoExecution reports whether the request names no execution, as most requests of the engine's loops and of sessions.
+// namesNoExecution reports whether the request names no execution, like most requests of the engine's loops and of sessions.
 func (r *request[T]) namesNoExecution() bool { return len(r.ids) == 0 }
 
 func namesNoExecution(o op) bool {
@@ -56,8 +56,8 @@ func namesNoExecution(o op) bool {
 	return ok && r.namesNoExecution()
 }
 
-// fromCaller reports whether a request is a caller's: of class classCall, and about an execution. A loop's that names
-// an execution, such as those of decideDueEach, counts as a caller's.
+// fromCaller reports whether a request is a caller's: of class classCall, and about an execution. A request of a loop
+// that names an execution, such as those of decideDueEach, counts as a caller's.
 func fromCaller(o op) bool { return o.class() == classCall && !namesNoExecution(o) }
 
 // allFromSessions reports whether requests are of sessions alone, which go before calls.
@@ -73,14 +73,14 @@ func newRequest[T any](ids []flow.ID, opClass class, run func(context.Context, *
 	return &request[T]{ids: ids, opClass: opClass, run: run, answer: make(chan answer[T], 1)}
 }
 
-// inBatch runs a decision in one of the next batches, with the executions loaded, and returns its result after the commit. With an
-// error the result is zero, and the decision may still be running, or be committed later.
+// inBatch runs a decision in one of the next batches, with the executions loaded, and returns its result after the commit. With an error
+// the result is zero, and the decision may still run or be committed later.
 func inBatch[T any](ctx context.Context, e *Engine, ids []flow.ID, decide func(context.Context, *transaction) (T, error)) (T, error) {
 	return awaitAnswer(ctx, e, newRequest(ids, classCall, decide))
 }
 
-// inBatchFromSession is inBatch for a decision that creates nothing that a worker could be given: its transaction does
-// not lock the session of a waiting worker.
+// inBatchFromSession is inBatch for a decision that creates no work for workers: its transaction does not lock the session of a waiting
+// worker.
 func inBatchFromSession[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (T, error) {
 	return awaitAnswer(ctx, e, newRequest(nil, classSession, decide))
 }

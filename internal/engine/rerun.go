@@ -20,63 +20,63 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// RerunOptions say how a rerun differs from its original. The zero value runs again what did not complete, and what comes after it.
+// RerunOptions is how a rerun differs from its original. The zero value runs the items again that did not complete, and those after them.
 type RerunOptions struct {
-	// From are items of a workflow that run again though they completed.
+	// From are items of a workflow that run again although they completed.
 	From []orchestration.Item
-	// Only are items that run alone: what comes before them is reused, and what comes after them is left out.
+	// Only are the only items that run: earlier items are reused, and later ones are left out.
 	Only []orchestration.Item
-	// Outputs are given to items, which end with them instead of running. By says who gives them; "" is somebody.
+	// Outputs are given to items, which end with them instead of running. By is the author of the outputs; "" is somebody.
 	Outputs []flow.OutputOverride
 	By      string
-	// Within are workflows among its tasks of which parts run again: paths lead into them.
+	// Within are paths into workflows among its tasks of which parts run again.
 	Within []RerunWithin
-	// Input is given instead of the original's; nil: the same.
+	// Input replaces the original's; nil: the same.
 	Input json.RawMessage
-	// Definition is the one that it runs on: DefinitionSame ("" too), DefinitionLatest, or "name@version".
+	// Definition is DefinitionSame (also ""), DefinitionLatest, or "name@version".
 	Definition string
 
-	// IdempotencyKey makes asking again harmless, as that of a Submission does.
+	// IdempotencyKey makes a repeated request harmless, as that of a Submission does.
 	IdempotencyKey string
 
 	naming naming
 }
 
-// What RerunOptions.Definition may say beside a name.
+// Values of RerunOptions.Definition beside a name.
 const (
 	DefinitionSame   = "same"
 	DefinitionLatest = "latest"
 )
 
-// reuseWeight is about how many bytes of a batch the row of an outcome takes that is reused.
+// reuseWeight is about how many bytes of a batch the row of a reused outcome takes.
 const reuseWeight = 200
 
 // recordedAtOnce is how many items of the original are read at a time.
 const recordedAtOnce = 500
 
-// RerunPlan is what a rerun does, decided before anything happens.
+// RerunPlan is the plan of a rerun, made before anything happens.
 type RerunPlan struct {
 	Action  string // of the rerun
 	Version int
-	// Workflow says what becomes of each task; nil where nothing can be reused, because the rerun is no workflow or the original was none.
+	// Workflow has the decision about each task; nil if nothing can be reused, because the rerun or the original is not a workflow.
 	Workflow *orchestration.RerunPlan
-	// Parts are the plans of the workflows beneath it into which paths lead, each behind the one that it is a task of.
+	// Parts are the plans of the workflows beneath it into which paths lead, each after its parent's.
 	Parts []RerunPart
 
 	reuses []store.Reuse
 }
 
-// Reused is how many outcomes the rerun reuses, those beneath it included.
+// Reused is how many outcomes the rerun reuses, including those beneath it.
 func (p *RerunPlan) Reused() int { return len(p.reuses) }
 
-// PlanRerun says what a rerun would do.
+// PlanRerun returns the plan of a rerun and starts nothing.
 func (e *Engine) PlanRerun(ctx context.Context, id flow.ID, o RerunOptions) (*RerunPlan, error) {
 	_, plan, err := e.planRerun(ctx, e.opts.NewID(), id, &o)
 	return plan, err
 }
 
-// Rerun runs an execution that has ended again, as a new one that is linked to it; the old one never changes. What the new one reuses is
-// copied in the transaction that submits it: from then on it depends on nothing of the old one.
+// Rerun runs an ended execution again, as a new one that is linked to it; the old one never changes. Reused outcomes are copied in the
+// transaction that submits the new one: from then on it does not depend on the old one.
 func (e *Engine) Rerun(ctx context.Context, id flow.ID, o RerunOptions) (Submitted, *RerunPlan, error) {
 	if err := fault.CheckText("idempotency_key", o.IdempotencyKey, fault.KeyLimit, "give another one"); err != nil {
 		return Submitted{}, nil, err
@@ -99,12 +99,12 @@ func (e *Engine) Rerun(ctx context.Context, id flow.ID, o RerunOptions) (Submitt
 	return op.verdict, plan, op.verdict.Err
 }
 
-// firstOf is the execution with which a chain of reruns began.
+// firstOf is the first execution of a chain of reruns.
 func firstOf(x *flow.Execution) flow.ID {
 	return cmp.Or(x.RerunFirst(), x.ID)
 }
 
-// rerunOp submits a rerun that was planned.
+// rerunOp submits a planned rerun.
 func (e *Engine) rerunOp(again, original flow.ID, r flow.Request, plan *RerunPlan, o *RerunOptions) *submitOp {
 	r.IdempotencyKey = o.IdempotencyKey
 	op := &submitOp{id: again, request: r, key: o.IdempotencyKey, hash: rerunHash(original, o), sums: uploads.SumsIn(r.Input, r.With),
@@ -113,7 +113,7 @@ func (e *Engine) rerunOp(again, original flow.ID, r flow.Request, plan *RerunPla
 	return op
 }
 
-// rerunHash tells the reruns of an execution apart from other submissions, and from reruns that differ, under one idempotency key.
+// rerunHash distinguishes the reruns of an execution from other submissions, and from different reruns, under one idempotency key.
 func rerunHash(original flow.ID, o *RerunOptions) [32]byte {
 	text := fmt.Appendf(append([]byte("rerun "), original[:]...), " %q %q ", itemTexts(o.From), cmp.Or(o.Definition, DefinitionSame))
 	if len(o.Only) > 0 {
@@ -129,7 +129,7 @@ func rerunHash(original flow.ID, o *RerunOptions) [32]byte {
 	return sha256.Sum256(append(text, canonical(o.Input)...))
 }
 
-// itemTexts are items as people write them, for a hash that is stored: Go's own form of a value has names of the code in it.
+// itemTexts are items in the form that users write, for a hash that is stored: Go's own form of a value contains names of the code.
 func itemTexts(items []orchestration.Item) []string {
 	texts := make([]string, len(items))
 	for i := range items {
@@ -178,8 +178,8 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	return r, plan, e.stillKept(ctx, x)
 }
 
-// stillKept refuses an original that retention may be removing: its tasks go one after the other, and those that are gone look like tasks
-// that never ran. It is asked after they have been read.
+// stillKept refuses an original that retention may be removing: its tasks are removed one after the other, and removed tasks look like
+// tasks that never ran. It is called after they have been read.
 func (e *Engine) stillKept(ctx context.Context, x *flow.Execution) error {
 	if e.opts.Retention <= 0 {
 		return nil
@@ -202,7 +202,7 @@ func (e *Engine) stillKept(ctx context.Context, x *flow.Execution) error {
 	return nil
 }
 
-// refuseItems refuses to name tasks of what has none.
+// refuseItems refuses items for an execution that is not a workflow.
 func (o *RerunOptions) refuseItems() error {
 	for path, n := range map[string]int{"from": len(o.From), "only": len(o.Only), "outputs": len(o.Outputs)} {
 		if n > 0 {
@@ -216,8 +216,8 @@ func (o *RerunOptions) refuseItems() error {
 	return nil
 }
 
-// rerunRequest is what a rerun asks for. Without changes that is what the original asked for. With another definition or input it is
-// what a new submission would ask for; what the original's submitter had asked for beside its definition is kept.
+// rerunRequest is the request of a rerun. Without changes it is the original's. With another definition or input it is that of a new
+// submission, with the settings that the original's submitter had changed.
 func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOptions) (flow.Request, error) {
 	if x.Version > 0 {
 		if err := e.catalog.RefuseRetired(ctx, x.Action); err != nil {
@@ -257,13 +257,13 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 	}
 	keepAsked(&r, &x.Request, &was)
 	if o.Definition == "" || o.Definition == DefinitionSame {
-		r.Alias = x.Alias // by which that version was asked for
+		r.Alias = x.Alias // by which that version was submitted
 	}
 	return r, nil
 }
 
-// byDefinition is what an execution would have asked for by its definition alone, and those of its labels that the
-// definition does not have. Where the definition cannot be read, it is what the execution asked for.
+// byDefinition is the request that an execution's definition alone would have made, and the execution's labels that the
+// definition does not have. If the definition cannot be read, it is the execution's own request.
 func (e *Engine) byDefinition(ctx context.Context, x *flow.Execution) (was flow.Request, own map[string]string) {
 	if x.Version == 0 {
 		return requests.BuiltIn(x.Kind, x.Input), x.Labels
@@ -284,8 +284,7 @@ func (e *Engine) byDefinition(ctx context.Context, x *flow.Execution) (was flow.
 	return was, own
 }
 
-// keepAsked keeps in a request what the original's submitter had asked for beside what its definition says: that in which the original
-// differs from what its definition alone would have made of it.
+// keepAsked copies into a request the settings in which the original differs from its definition: its submitter had asked for them.
 func keepAsked(r, original, was *flow.Request) {
 	keep := func(differs bool, take func()) {
 		if differs {

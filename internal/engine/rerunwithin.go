@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A path such as deploy/verify[3] leads into a workflow among the tasks. That workflow runs again, in parts: as an
-// execution of the new workflow, which repeats the one of the original as a rerun of it alone would. It is planned in
-// the same way, level by level.
+// A path such as deploy/verify[3] leads into a workflow among the tasks. That workflow runs again in parts: as an
+// execution of the new workflow, which repeats the original's as a separate rerun would. It is planned in the same way,
+// level by level.
 
 // Paths are read in requests, and again in the transaction in which an execution of kind rerun begins: they are few, short and not deep.
 const (
@@ -29,10 +29,10 @@ const (
 	pathsBytes  = 64 << 10 // of all of a rerun together: 1,000 such as deploy/verify[123] have 18 KB
 )
 
-// naming is how much the paths of a rerun name so far.
+// naming counts what the paths of a rerun have named so far.
 type naming struct{ paths, bytes, beneath int }
 
-// add counts a path, and refuses what is too much before the path is read.
+// add counts a path, and refuses one that exceeds a bound before the path is read.
 func (n *naming) add(field, text string) error {
 	n.paths++
 	n.bytes += len(text)
@@ -57,17 +57,17 @@ type RerunWithin struct {
 	Within     []RerunWithin
 }
 
-// RerunPart is what a rerun does about a workflow beneath it.
+// RerunPart is the plan for a workflow beneath a rerun.
 type RerunPart struct {
-	Path    string  // of the workflow, from the rerun, as it was named
-	Of      flow.ID // the execution that it runs again
+	Path    string  // of the workflow, from the rerun, as the request named it
+	Of      flow.ID // the execution that is run again
 	Action  string
 	Version int
 	Plan    *orchestration.RerunPlan
 }
 
-// Name adds a path to what a rerun is asked for, or refuses it with *fault.Invalid. field says of what it is: from,
-// only or outputs, of which output is the value.
+// Name adds a path to the options, or refuses it with *fault.Invalid. field is from, only or outputs; for outputs,
+// output is the value.
 func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
 	if err := o.naming.add(field, text); err != nil {
 		return err
@@ -107,12 +107,12 @@ func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
 	return nil
 }
 
-// all is what is named of the rerun itself.
+// all are the items named at the level of the rerun itself.
 func (o *RerunOptions) all() *RerunWithin {
 	return &RerunWithin{From: o.From, Only: o.Only, Outputs: o.Outputs, Within: o.Within}
 }
 
-// each calls visit for what is named at each level, until that returns false.
+// each calls visit for the names of each level, until it returns false.
 func (w *RerunWithin) each(visit func(*RerunWithin) bool) bool {
 	if !visit(w) {
 		return false
@@ -129,7 +129,7 @@ func (w *RerunWithin) runsAlone() bool {
 	return !w.each(func(w *RerunWithin) bool { return len(w.Only) == 0 })
 }
 
-// text is what tells it apart from others.
+// text identifies the names, for a hash.
 func (w *RerunWithin) text() []byte {
 	var text []byte
 	w.each(func(w *RerunWithin) bool {
@@ -142,7 +142,7 @@ func (w *RerunWithin) text() []byte {
 	return text
 }
 
-// check refuses what cannot be asked for at the same time, at whatever level.
+// check refuses options that exclude each other, at any level.
 func (o *RerunOptions) check() error {
 	var from, only *orchestration.Item
 	overrides, size := 0, 0
@@ -181,14 +181,14 @@ type planner struct {
 	parts   []RerunPart
 }
 
-// level is one workflow that runs again: the rerun itself, or one beneath it.
+// level is one workflow that runs again: the rerun or one beneath it.
 type level struct {
 	x     *flow.Execution // the original
 	r     *flow.Request   // the new one's
 	def   *definition.Workflow
 	named *RerunWithin
 	as    string // the path of the new one, "" for the rerun
-	text  string // that path as it was named, with a slash behind it
+	text  string // that path as the request named it, with a slash after it
 	depth int
 }
 
@@ -211,7 +211,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	kids := requests.Maker{Definition: p.e.catalog.GetFor, Workflow: firstOf(l.x).String(), Priority: l.r.Priority, Depth: l.depth}
 	id := p.again
 	if l.as != "" {
-		id = p.e.opts.NewID() // what looks at its own id has another input in any case
+		id = p.e.opts.NewID() // a task that reads the workflow's id has another input in any case
 	}
 	plan, err := l.decide(p.original(ctx, l, rec, kids, inner, &failed), orchestration.Facts{ID: id.String(), Input: l.r.Input, Labels: l.r.Labels})
 	if failed != nil {
@@ -235,7 +235,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	return plan, nil
 }
 
-// original answers what a plan asks about the original of a level. The children that paths lead into are put into
+// original answers a plan's questions about the original of a level. It puts the children that paths lead into into
 // inner, and the first error into failed.
 func (p *planner) original(ctx context.Context, l *level, rec *recording, kids requests.Maker, inner map[orchestration.Item]*orchestration.Child, failed *error) *orchestration.Original {
 	return &orchestration.Original{
@@ -303,7 +303,7 @@ func (l *level) decide(original *orchestration.Original, facts orchestration.Fac
 	return plan, nil
 }
 
-// within returns what is named beneath an item; nil: nothing is.
+// within returns the names beneath an item; nil: there are none.
 func (l *level) within(task string, index int) *RerunWithin {
 	for i := range l.named.Within {
 		if w := &l.named.Within[i]; w.Item.Task == task && max(0, w.Item.Index) == index {
@@ -313,7 +313,7 @@ func (l *level) within(task string, index int) *RerunWithin {
 	return nil
 }
 
-// check refuses to name what there is not at this level.
+// check refuses names that do not exist at this level.
 func (l *level) check(rec *recording) error {
 	n := l.named
 	if err := errors.Join(checkItems("from", l.text, l.def, rec, n.From), checkItems("only", l.text, l.def, rec, n.Only)); err != nil {
@@ -346,7 +346,7 @@ func (l *level) check(rec *recording) error {
 	return nil
 }
 
-// field is which of the request's members the first path into a workflow comes from.
+// field is the request's member that has the first path into a workflow.
 func (w *RerunWithin) field() (name string) {
 	name = "outputs"
 	w.each(func(w *RerunWithin) bool {
@@ -360,7 +360,7 @@ func (w *RerunWithin) field() (name string) {
 	return name
 }
 
-// within plans a workflow that is an item of a level. c is what the plan of that level has started; nil: it starts nothing of the kind.
+// within plans a workflow that is an item of a level. c is the child that the plan of that level starts for the item; nil: it starts none.
 func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *recording, plan *orchestration.RerunPlan, c *orchestration.Child, kids requests.Maker) error {
 	field, text := w.field(), l.text+w.Item.Text()
 	task, index := w.Item.Task, max(0, w.Item.Index)

@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Resume implements handoff.Handoff. What is kept gets the new session as its owner in the transaction that opens it and
-// ends the lease of the session before: whatever the dead process has sent comes before that, and is seen, or after it,
-// and is fenced.
+// Resume implements handoff.Handoff. The kept attempts get the new session as their owner in the transaction that opens it and ends the
+// lease of the old one: a request of the dead process comes before that and is seen, or after it and is fenced.
 func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
 	old, err := e.sessionOf(ctx, before)
 	if errors.Is(err, handoff.ErrSessionLost) {
@@ -49,29 +48,29 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	if err != nil {
 		return flow.ID{}, nil, err
 	}
-	old.awaitLogs() // what is being stored of its logs counts
+	old.awaitLogs() // logs that are being stored count
 	e.sessions.drop(before)
 	e.opts.Log.Info("worker session resumed", telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Worker, s.Name, "before", before.Text(flow.SessionPrefix), "kept", len(kept))
-	crashed := old.session.Embedded && e.opts.Crashes.Died() // otherwise what was running may have been what ended it
+	crashed := old.session.Embedded && e.opts.Crashes.Died() // otherwise a running task may have ended the process
 	_, err = e.recoverSession(ctx, before, e.losing(old.session.Name, " was restarted", crashed, map[flow.ID]struct{}{}))
 	if err != nil {
 		e.opts.Log.Warn("recovery of what a restarted worker held goes on later", telemetry.Session, before.Text(flow.SessionPrefix), telemetry.Err, err)
 	}
 	work, err := e.inheritedWork(ctx, session, kept)
 	if err != nil {
-		_ = e.Close(context.WithoutCancel(ctx), session) // or its lease runs out
+		_ = e.Close(context.WithoutCancel(ctx), session) // otherwise its lease expires
 		return flow.ID{}, nil, sessionError(err)
 	}
 	return session, work, nil
 }
 
-// awaitLogs waits until nothing is being stored of the session's logs.
+// awaitLogs waits until no log of the session is being stored.
 func (s *sessionState) awaitLogs() {
 	s.logging.Lock()
 	defer s.logging.Unlock()
 }
 
-// inheritedWork are the attempts that a session has inherited, and how far each is.
+// inheritedWork are the attempts that a session has inherited, with their progress.
 func (e *Engine) inheritedWork(ctx context.Context, session flow.ID, kept []flow.AttemptID) ([]handoff.Assignment, error) {
 	if len(kept) == 0 {
 		return nil, nil
@@ -100,14 +99,14 @@ func (e *Engine) inheritedWork(ctx context.Context, session flow.ID, kept []flow
 }
 
 const (
-	// logsAtOnce is how many bytes of a log are looked at in one call.
+	// logsAtOnce is how many bytes of a log are read in one call.
 	logsAtOnce = 1 << 20
-	// logGap keeps the numbers of new log chunks clear of those of the dead process that may still arrive at another
-	// replica: one call carries fewer of an attempt.
+	// logGap separates the numbers of new log chunks from those of the dead process that may still arrive at another
+	// replica: one call has fewer chunks of an attempt.
 	logGap = 1000
 )
 
-// recordedLogs notes in r how much of an attempt's log is stored.
+// recordedLogs sets in r how much of an attempt's log is stored.
 func (e *Engine) recordedLogs(ctx context.Context, k flow.AttemptID, r *handoff.Resumed) error {
 	q := store.LogQuery{Execution: k.Execution, Attempt: k.Attempt, AfterAttempt: k.Attempt, Limit: logsAtOnce}
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
-// Retire lets nothing new of a definition be accepted, or with undo lets it again. Doing it twice changes nothing.
+// Retire makes new executions of a definition be refused, or with undo accepted again. Repeating it changes nothing.
 func (e *Engine) Retire(ctx context.Context, name string, undo bool, by, reason string) (catalog.Retirement, error) {
 	var f fault.List
 	f.Text("by", by, fault.AuthorLimit)
@@ -42,8 +42,8 @@ func (e *Engine) Retire(ctx context.Context, name string, undo bool, by, reason 
 	return r, nil
 }
 
-// MentionsOfRetired says where definitions are retired themselves, or name one that is: in a task, which runs it all the same, or in a
-// schedule or rule, whose starts of it are refused. None of these keeps them from being defined.
+// MentionsOfRetired lists where definitions are retired, or name a retired one: a task runs it anyway, and the starts of a schedule or rule
+// are refused. They can be defined all the same.
 func (e *Engine) MentionsOfRetired(ctx context.Context, defs []*definition.Definition) (definition.Problems, error) {
 	var names []string
 	for _, d := range defs {

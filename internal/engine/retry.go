@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Retry submits what a finished execution had asked for once more, as a new execution, which names the old one in
-// RetryOf; the old one never changes. With an idempotency key the same call again gives the same new execution; the key
-// of another call is ErrIdempotencyMismatch. The result tells which execution it is.
+// Retry submits the request of a finished execution once more, as a new execution, which names the old one in RetryOf; the old one never
+// changes. With an idempotency key the same call again returns the same new execution; a key of another call is ErrIdempotencyMismatch.
 func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {
@@ -42,7 +41,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	r.LeaveWorkflow()
 	r.IdempotencyKey, r.NotBefore = key, time.Time{}
 	r.RerunOf, r.Rerun, r.ReusedOf = flow.ID{}, &flow.Rerun{RetryOf: id}, flow.ID{}
-	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
+	r.Signal = flow.ID{} // a signal has one execution; the chain of rules stays
 	if err := e.place(ctx, &r); err != nil {
 		return Submitted{}, err
 	}
@@ -53,7 +52,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	return o.verdict, o.verdict.Err
 }
 
-// checkEnded refuses to run an execution again that has not ended.
+// checkEnded refuses to repeat an execution that has not ended.
 func checkEnded(x *flow.Execution) error {
 	if !x.Stage.Terminal() {
 		return fault.New("id", x.ID.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
@@ -61,7 +60,7 @@ func checkEnded(x *flow.Execution) error {
 	return nil
 }
 
-// retryHash tells the retries of an execution apart from those of others, and from submissions, under one idempotency key.
+// retryHash distinguishes the retries of an execution from those of others, and from submissions, under one idempotency key.
 func retryHash(original flow.ID) [32]byte {
 	return sha256.Sum256(append([]byte("retry "), original[:]...))
 }

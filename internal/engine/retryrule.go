@@ -12,19 +12,18 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ErrNotEnforced means that a rule has made nothing of a signal, so that there is nothing to be tried again.
+// ErrNotEnforced means that a rule has no enforcement of a signal, so that there is nothing to retry.
 var ErrNotEnforced = errors.New("the rule has no enforcement of the signal")
 
-// startedNothing reports whether an enforcement may be tried again.
+// startedNothing reports whether an enforcement may be retried.
 func startedNothing(e *flow.Enforcement) bool {
 	return e.State == flow.EnforcementFailed || e.State == flow.EnforcementRefused
 }
 
-// RetryEnforcement asks the rule in force once more about a signal of which it, or an earlier version, has started
-// nothing because it failed or was refused. The answer is written into the row of the first try, so a rule has one
-// enforcement of a signal, however often and from however many servers this is called. Where the rule has run, or holds
-// the signal, the row is returned as it is. A rule of which the condition does not hold any more is an *Invalid, and
-// the row stays as it is. ErrNotFound: there is no such signal or rule.
+// RetryEnforcement evaluates the rule in force again for a signal for which it, or an earlier version, has started nothing because it
+// failed or was refused. The result replaces the row of the first try, so a rule has one enforcement of a signal, however often and on
+// however many servers this is called. If the rule has run, or buffers the signal, the row is returned unchanged. If the rule's condition
+// does not hold any more, the error is an *Invalid, and the row stays. ErrNotFound: the signal or rule does not exist.
 func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule string) (*flow.Enforcement, error) {
 	s, err := e.opts.Store.Signal(ctx, signal)
 	if err != nil {
@@ -66,10 +65,11 @@ func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule stri
 // enforceRetry is the enforcement after a retry.
 type enforceRetry struct {
 	enforcement flow.Enforcement
-	enforced    bool // by this retry; false: another one has started something meanwhile
+	enforced    bool // by this retry; false: another one has started something
 }
 
-// evaluateRetry is evaluate for a rule that has started nothing for the signal. A rule that makes nothing of it now is an *Invalid.
+// evaluateRetry is evaluate for a rule that has started nothing for the signal. If the rule would start nothing now, the error is an
+// *Invalid.
 func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.Signal) (*plannedEnforcement, error) {
 	if s.Damage != "" {
 		return nil, fault.Damaged(s.Damage)
@@ -87,9 +87,8 @@ func (e *Engine) evaluateRetry(ctx context.Context, r *automation.Rule, s *flow.
 	return e.planEnforcement(ctx, why.Verdict, s.ID, definition.WorkWithin(definition.SharedWork))
 }
 
-// enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something
-// meanwhile. The keys of what it starts are locked before the enforcement, as they are wherever a rule starts
-// something.
+// enforceAgain replaces a rule's earlier result for a signal, unless that has started something meanwhile. It locks the
+// keys of the execution before the enforcement, in the order of all other rule starts.
 func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *plannedEnforcement) (k enforceRetry, err error) {
 	there, err := t.tx.Enforced(ctx, []int64{s.Number}) // the signal stays until the end of the transaction
 	if err != nil {

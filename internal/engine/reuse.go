@@ -15,18 +15,18 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// reuses is what a step of a rerun knows of the outcomes that its items are to end with.
+// reuses is the reusable outcomes that a step of a rerun has loaded.
 type reuses struct {
 	items map[orchestration.Item]*store.Reusable
 	bytes int // of their outputs
 }
 
-// reusableAtOnce bounds the outcomes that one step loads of a foreach whose concurrency is an expression: the limit is
-// not known before the step evaluates it.
+// reusableAtOnce bounds the outcomes that one step loads for a foreach whose concurrency is an expression: the limit is not known before
+// the step evaluates it.
 const reusableAtOnce = 64
 
-// loadReusable loads the outcomes that items of this step may reuse, as far as there is room. For a task of which not
-// all were loaded, upto has the index up to which the step may create items.
+// loadReusable loads the outcomes that items of this step may reuse, within the bounds. For a task whose outcomes were
+// not all loaded, upto is the index up to which the step may create items.
 func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows, bytes int) (upto map[int]int, err error) {
 	if s.w.RerunOf.IsZero() {
 		return nil, nil
@@ -71,9 +71,9 @@ func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows,
 	return upto, nil
 }
 
-// reusable returns the outcome with which a child ends instead of running, and notes in the child's request which
-// execution ran for it; nil: the child runs. The work of the child is compared once more, because an action may have
-// another version than when the rerun was planned. If it differs, nothing that comes after the child is reused either.
+// reusable returns the outcome with which a child ends instead of running, and sets ReusedOf in the child's request; nil: the child runs.
+// The work of the child is compared once more, because an action may have another version than when the rerun was planned. If it differs,
+// nothing after the child is reused either.
 func (s *step) reusable(ctx context.Context, c *orchestration.Child, r *flow.Request, refusal *flow.Error) (*store.Reusable, error) {
 	u := s.reuses.items[orchestration.Item{Task: c.Task.Name, Index: c.Index}]
 	if u == nil {
@@ -94,7 +94,7 @@ func (s *step) reusable(ctx context.Context, c *orchestration.Child, r *flow.Req
 	return nil, nil
 }
 
-// forget drops the outcomes that are stored for tasks of the workflow to reuse, and those beneath them.
+// forget deletes the outcomes that are stored for tasks of the workflow to reuse, and those beneath them.
 func (s *step) forget(ctx context.Context, tasks ...string) error {
 	names := make([]string, len(tasks))
 	for i, t := range tasks {
@@ -103,8 +103,8 @@ func (s *step) forget(ctx context.Context, tasks ...string) error {
 	return s.t.tx.DropReusable(ctx, s.w.KeptBy(s.w.ID), names)
 }
 
-// runBeneath completes the request of a child that is a workflow of which parts run again. Where its work is not what was
-// planned, because a task before it has another output, it reuses nothing.
+// runBeneath completes the request of a child workflow of which parts run again. If its work is not the planned one, because an earlier
+// task has another output, it reuses nothing.
 func (s *step) runBeneath(ctx context.Context, c *orchestration.Child, b *flow.Beneath, m *childRequest) error {
 	if m.refusal != nil {
 		return nil
@@ -119,10 +119,9 @@ func (s *step) runBeneath(ctx context.Context, c *orchestration.Child, b *flow.B
 	return nil
 }
 
-// workOf is what an execution has to do: what its outcome depends on, and not when, where, how often or how long it may
-// run. A workflow's labels are seen by the expressions of its tasks. Values are compared, not how they are written: a
-// definition that is loaded from the store has the members of its objects in another order than one that has just been
-// applied.
+// workOf is the work of an execution: what its outcome depends on, and not when, where, how often or how long it may run. It includes a
+// workflow's labels, which the expressions of its tasks can read. It compares values, not texts: a definition loaded from the store has the
+// members of its objects in another order than one just applied.
 func workOf(r *flow.Request) orchestration.Work {
 	text := []byte(r.Kind)
 	if r.Kind == flow.KindWorkflow {
@@ -135,14 +134,14 @@ func workOf(r *flow.Request) orchestration.Work {
 	return orchestration.Work{Action: sha256.Sum256(text), Input: sha256.Sum256(canonical(r.Input))}
 }
 
-// canonical is a payload in the one text that all payloads with the same value have.
+// canonical is the one text of all payloads with the same value.
 func canonical(payload json.RawMessage) []byte {
 	if len(payload) == 0 {
 		return nil
 	}
 	text, err := jsonvalue.Canonical(nil, payload)
 	if err != nil {
-		return payload // no JSON: it stands for itself
+		return payload // not JSON: the text itself is compared
 	}
 	return text
 }

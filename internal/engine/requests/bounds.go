@@ -9,27 +9,27 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Bounds of what can be asked for. Definitions have the same ones.
+// Bounds of requests. Definitions have the same ones.
 const (
-	rateLimit     = 100_000 // executions that a rate lets begin in its span
+	rateLimit     = 100_000 // executions that a rate allows in its span
 	priorityLimit = 1000
 	holdersLimit  = 100_000
 	attemptsLimit = 100
-	codesLimit    = 100 // of error codes that are tried again
+	codesLimit    = 100 // of error codes that are retried
 	codeLimit     = 100 // bytes of one
 )
 
-// Faults collects what is out of bounds in what is asked for: by a submission, or by what an archive says was submitted elsewhere.
+// Faults collects values out of bounds, in a submission or in an archived request.
 type Faults struct{ fault.List }
 
-// Check is about all that a rerun or a retry takes over from a request.
+// Check checks all that a rerun or a retry copies from a request.
 func (f *Faults) Check(r *flow.Request) {
 	f.Spans(&r.Settings)
 	f.Priority(r.Priority)
 	if r.Key != "" {
 		f.Text("concurrency.key", r.Key, fault.KeyLimit)
 		f.Holders(r.Key, r.KeyLimit, r.WhenFull)
-		if r.Fair.By != "" { // an expression may have given none
+		if r.Fair.By != "" { // an expression may have returned an empty text
 			f.Turns(r.Fair)
 		}
 	}
@@ -39,17 +39,17 @@ func (f *Faults) Check(r *flow.Request) {
 	f.Retry(&r.Retry)
 }
 
-// Spans is about how long an execution may take.
+// Spans checks how long an execution may take.
 func (f *Faults) Spans(s *flow.Settings) {
 	for _, span := range s.Spans() {
 		f.Span(span.Name, *span.Value)
 	}
 }
 
-// Priority is about one that is given.
+// Priority checks a given priority.
 func (f *Faults) Priority(n int) { f.Number("priority", n, -priorityLimit, priorityLimit) }
 
-// Holders is about how many executions a concurrency key lets run, if there is one.
+// Holders checks the limit of a concurrency key, if there is one.
 func (f *Faults) Holders(key string, limit int, full flow.WhenFull) {
 	if key != "" {
 		f.Number("concurrency.limit", limit, 1, holdersLimit)
@@ -61,13 +61,13 @@ func (f *Faults) Holders(key string, limit int, full flow.WhenFull) {
 	}
 }
 
-// Turns is about how those that wait for a key take turns.
+// Turns checks how executions that wait for a key take turns.
 func (f *Faults) Turns(t flow.Fair) {
 	f.Text("concurrency.fair_by", t.By, fault.KeyLimit)
 	f.Number("concurrency.weight", t.Weight, 1, flow.MostWeight)
 }
 
-// Rate is about one that there is.
+// Rate checks a rate.
 func (f *Faults) Rate(r *flow.Rate) {
 	if r.Key == "" {
 		f.Add("rate.key", "", "is missing", "name what is limited, as in mails")
@@ -91,7 +91,7 @@ func (f *Faults) Rate(r *flow.Rate) {
 	}
 }
 
-// Retry is about when a failure is tried again.
+// Retry checks when a failure is retried.
 func (f *Faults) Retry(r *flow.Retry) {
 	if r.MaxAttempts != 0 {
 		f.Number("retry.max_attempts", r.MaxAttempts, 1, attemptsLimit)
@@ -122,7 +122,7 @@ func (f *Faults) Retry(r *flow.Retry) {
 	}
 }
 
-// RetryCodes is about codes after which no attempt of the kind is tried again.
+// RetryCodes refuses codes after which no attempt of the kind is retried.
 func (f *Faults) RetryCodes(on []string, kind flow.Kind) {
 	for i, code := range on {
 		if message, fix := definition.BadRetryCode(code, kind); message != "" {

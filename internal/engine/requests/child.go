@@ -19,14 +19,14 @@ const DepthLimit = 20
 // Maker makes the requests of a workflow's children.
 type Maker struct {
 	Definition catalog.Loader
-	// Workflow is whose children they are, or the first execution of which it is a rerun: where an alias stands for several versions, all
-	// of them get the same one, and so do those of reruns.
+	// Workflow is the parent of the children, or the first execution of its chain of reruns: if an alias has several versions, all children
+	// get the same one, and so do those of reruns.
 	Workflow        string
 	Priority, Depth int // the workflow's
 }
 
-// Request makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
-// That the store does not answer is no such reason: it is an error. w counts and bounds what the action's expressions compute.
+// Request makes a child's request. If that is impossible, refusal is the error with which the child is created, to fail. A store that does
+// not answer is a returned error instead. w counts and bounds the work of the action's expressions.
 func (m Maker) Request(ctx context.Context, c *orchestration.Child, w *definition.Work) (flow.Request, *flow.Error, error) {
 	r, err := m.action(ctx, c, w)
 	if away := (unreadable{}); errors.As(err, &away) {
@@ -60,10 +60,10 @@ func (m Maker) Request(ctx context.Context, c *orchestration.Child, w *definitio
 	return r, nil, nil
 }
 
-// unreadable is an error that lies in the store and not in what was asked for.
+// unreadable is an error of the store, not of the request.
 type unreadable struct{ error }
 
-// action resolves what a child runs.
+// action resolves the action of a child.
 func (m Maker) action(ctx context.Context, c *orchestration.Child, w *definition.Work) (flow.Request, error) {
 	if err := checkEnv(c.Env); err != nil {
 		return flow.Request{}, err
@@ -103,11 +103,11 @@ func (m Maker) action(ctx context.Context, c *orchestration.Child, w *definition
 	return r, err
 }
 
-// envLimit is how many bytes the environment of a task may have, names and values together: what a program is started with
-// must fit into what its system takes.
+// envLimit bounds the environment of a task, names and values together, in bytes: it must fit into what the operating system accepts for a
+// new program.
 const envLimit = 1 << 20
 
-// checkEnv refuses an environment that no program can be started with.
+// checkEnv refuses an environment with which no program can start.
 func checkEnv(env map[string]string) error {
 	size := 0
 	for name, value := range env {

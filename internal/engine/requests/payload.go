@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// ProblemsBeneath puts the paths of a payload's problems beneath the field that has the payload. Other errors stay as they are.
+// ProblemsBeneath prefixes the paths of a payload's problems with the payload's field. Other errors stay as they are.
 func ProblemsBeneath(root string, err error) error {
 	var ps definition.Problems
 	if !errors.As(err, &ps) {

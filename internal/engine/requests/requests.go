@@ -1,5 +1,5 @@
-// Package requests makes the requests of executions from what they are to run: a built-in kind, a version of a definition, a task of a
-// workflow. It decides nothing, and what is wrong with a request it says in the words of its user.
+// Package requests makes the requests of executions from a built-in kind, a version of a definition, or a task of a workflow. It decides
+// nothing, and names what is wrong with a request in the user's terms.
 package requests
 
 import (
@@ -19,8 +19,8 @@ func BuiltIn(k flow.Kind, input json.RawMessage) flow.Request {
 	return flow.Request{Action: string(k), Kind: k, Queue: flow.DefaultQueue, Input: input, Retry: k.Retry()}
 }
 
-// For makes the request for one version of a definition. An error is of the input, or of an expression on it. w counts and bounds what
-// expressions compute; nil: each value of the definition is bounded.
+// For makes the request for one version of a definition. An error is about the input, or an expression on it. w counts and bounds the work
+// of expressions; nil: each value of the definition has its own bound.
 func For(def *definition.Definition, version int, input json.RawMessage, labels, env map[string]string, w *definition.Work) (flow.Request, error) {
 	labels = Merged(def.Settings.Labels, labels)
 	run, err := def.Prepare(input, labels, env, w)
@@ -45,7 +45,7 @@ func For(def *definition.Definition, version int, input json.RawMessage, labels,
 	return r, nil
 }
 
-// Apply lays the settings of a definition or a task over a request.
+// Apply applies the settings of a definition or a task to a request.
 func Apply(r *flow.Request, s *definition.Settings) {
 	if s.Queue != "" || len(s.WorkerLabels) > 0 {
 		r.Queue = flow.Reroute(r.Queue, s.Queue, s.WorkerLabels)
@@ -73,7 +73,7 @@ func Merged(a, b map[string]string) map[string]string {
 	return m
 }
 
-// CheckText refuses a text that an expression made and a user could not have sent.
+// CheckText refuses a text from an expression that a user could not have sent.
 func CheckText(what, text string, limit int) error {
 	switch {
 	case len(text) > limit:

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
-// SleepOf reads what a sleep is asked for: {"for": "90s"}, or a number of seconds.
+// SleepOf reads the payload of a sleep: {"for": "90s"}, or a number of seconds.
 func SleepOf(payload json.RawMessage) (time.Duration, error) {
 	var with struct {
 		For json.RawMessage `json:"for"`
