@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// activityKept is how many minutes are remembered: a day of them takes 80 KB.
+// activityKept is how many minutes are kept: one day takes 80 KB.
 const activityKept = 24 * 60
 
-// activity is the work of this server's engine in each minute of the last day. It is kept in memory only, and like the counters
-// from which it is made it begins anew with the process.
+// activity is the work of this server's engine in each minute of the last day. It is kept in memory only and, like the counters that it is
+// computed from, starts anew with the process.
 type activity struct {
 	mu      sync.Mutex
 	minutes []api.ActivityStep // the oldest first
@@ -60,8 +60,7 @@ func between(at time.Time, from, to *engine.Stats) api.ActivityStep {
 	}
 }
 
-// steps are the latest n spans of a length in whole minutes, the oldest first. The last one is not over and has the work up to
-// now.
+// steps returns the latest n spans of a whole number of minutes, oldest first. The last span is not over yet and has the work up to now.
 func (a *activity) steps(now time.Time, s engine.Stats, length time.Duration, n int) []api.ActivityStep {
 	a.mu.Lock()
 	defer a.mu.Unlock()

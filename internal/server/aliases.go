@@ -12,8 +12,8 @@ func (c *call) moveAlias(in *api.AliasOrder) error {
 	if err != nil {
 		return orNotFound(err)
 	}
-	// A submission that follows may reach another server, which must see the change. A move that changes nothing may repeat
-	// one that was made just now.
+	// The next submission may reach another server, which must see the change. A move that changes nothing may repeat an earlier one that
+	// other servers have not seen yet.
 	c.Engine.Settle(c.ctx())
 	a.Moved = moved
 	return c.json(http.StatusOK, a)

@@ -19,14 +19,14 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// answerPath is the prefix of the links by which people answer questions without a token: the link itself is the proof. Opening
-// one changes nothing, because mail scanners open links before people do; only its form answers.
+// answerPath is the prefix of the links with which people answer questions without a token: the link itself is the proof. Opening a link
+// changes nothing, because mail scanners open links before people do; only its form answers.
 const answerPath = "/answer/"
 
-// loggedPath is the path of a request for the log. It leaves out the token of a link, by which a reader of the log could
+// loggedPath returns the path of a request for the log. It leaves out the token of an answer link, with which a reader of the log could
 // answer.
 func loggedPath(r *http.Request) string {
-	if before, _, ok := strings.Cut(r.URL.Path, answerPath); ok { // a proxy may have left its own prefix
+	if before, _, ok := strings.Cut(r.URL.Path, answerPath); ok { // a proxy may have kept its own prefix
 		return before + answerPath + "…"
 	}
 	return r.URL.Path
@@ -52,7 +52,7 @@ type answerField struct {
 	Key string
 }
 
-// answerBody is the most bytes of a filled-in form.
+// answerBody is the largest size of a filled-in form.
 const answerBody = 1 << 20
 
 func (c *call) answerPage() error {
@@ -168,7 +168,7 @@ func (v *answerView) fill(filled url.Values) (value json.RawMessage, bad []strin
 			err = errors.New("it is given twice")
 		default:
 			if values[n], err = f.Value(f.Given); err == nil && values[n] != nil {
-				err = new(strictjson.Rules).Decode(values[n], "", new(json.RawMessage)) // as an answer to the API is read
+				err = new(strictjson.Rules).Decode(values[n], "", new(json.RawMessage)) // in the same way as an answer to the API
 			}
 		}
 		if err != nil {
@@ -182,7 +182,7 @@ func (v *answerView) fill(filled url.Values) (value json.RawMessage, bad []strin
 	return value, bad
 }
 
-// saying names a field by the label that the form shows.
+// saying prefixes a message with the label that the form shows for the field.
 func (v *answerView) saying(path, message string) string {
 	for _, f := range v.Fields {
 		if path == "answer."+f.Name {
@@ -192,7 +192,7 @@ func (v *answerView) saying(path, message string) string {
 	return strings.TrimPrefix(path, "answer.") + ": " + message
 }
 
-// showLost shows that a link is not valid, or that the server cannot tell at the moment.
+// showLost shows that a link is not valid, or that the server cannot check it at the moment.
 func (c *call) showLost(err error) error {
 	if errors.Is(err, inquiries.ErrBadLink) {
 		return c.showAnswer(http.StatusNotFound, &answerView{Title: "This link is not valid", Say: "It was not made by this server, or the question has been asked anew since: ask for another link."})
@@ -209,7 +209,7 @@ func (c *call) showAnswer(status int, v *answerView) error {
 	h := c.w.Header()
 	h.Set("Content-Type", mediaHTML+"; charset=utf-8")
 	h.Set("Content-Security-Policy", answerPolicy)
-	h.Set("Referrer-Policy", "same-origin") // with no-referrer browsers send Origin: null with the form
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers would send Origin: null with the form
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Robots-Tag", "noindex")
 	c.send(c.w, status, []byte(v.page()))

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/form"
 )
 
-// answerStyle is the whole style of the page. The page's policy allows it by its hash, and no other.
+// answerStyle is the whole style of the page. The page's policy allows this style, by its hash, and no other.
 const answerStyle = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}body{max-width:40rem;margin:3rem auto;padding:0 1rem}
 h1{font-size:1.4rem;overflow-wrap:anywhere}.text{white-space:pre-wrap;overflow-wrap:anywhere}.faint{opacity:.75}.bad{color:#b00020}
 label,legend{display:block;font-weight:600;margin-top:1rem}fieldset{border:0;padding:0;margin:0}fieldset label{display:inline;font-weight:400;margin-right:1rem}
@@ -23,12 +23,11 @@ var answerPolicy = func() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 }()
 
-// markup is HTML that is being written. It does not use html/template, which calls methods by name, so that the linker would
-// have to keep every exported method of every type: 16 MB.
+// markup builds HTML. It does not use html/template, which calls methods by name, so that the linker would have to keep every exported
+// method of every type: 16 MB.
 type markup struct{ strings.Builder }
 
-// add writes HTML in which each %s stands for a text, between tags or in double quotes. Texts are escaped, so none of them
-// becomes HTML.
+// add writes HTML in which each %s is replaced by a text, between tags or in double quotes. Texts are escaped, so they cannot become HTML.
 func (m *markup) add(form string, texts ...string) {
 	escaped := make([]any, len(texts))
 	for i, text := range texts {
@@ -37,14 +36,14 @@ func (m *markup) add(form string, texts ...string) {
 	fmt.Fprintf(m, form, escaped...)
 }
 
-// addSome writes HTML with a text, unless the text is empty.
+// addSome writes HTML with a text if the text is not empty.
 func (m *markup) addSome(form, text string) {
 	if text != "" {
 		m.add(form, text)
 	}
 }
 
-// only is the text of an HTML attribute that stands alone, such as required; "" unless is holds.
+// only returns an HTML attribute without a value, such as required, or "" if is is false.
 func only(attribute string, is bool) string {
 	if is {
 		return " " + attribute

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// mediaTar is the type of archives.
+// mediaTar is the media type of archives.
 const mediaTar = "application/x-tar"
 
 const (
@@ -29,7 +29,7 @@ func (c *call) beginArchive() (done func(), err error) {
 	return c.archives.occupy(c, "archives are being written")
 }
 
-// exportExecutions streams an archive. A failure on the way cuts the stream off, and readers refuse an archive without its end.
+// exportExecutions streams an archive. A failure on the way ends the stream early; readers refuse an archive without its end.
 func (c *call) exportExecutions() error {
 	var q archives.Exporting
 	for _, text := range c.query["id"] {
@@ -74,7 +74,7 @@ func (c *call) exportExecutions() error {
 	defer stop()
 	defer context.AfterFunc(c.draining, stop)()
 	to := &pieces{c, http.NewResponseController(c.w)}
-	_ = to.rc.Flush() // a search for old executions may take a while before there is anything to send
+	_ = to.rc.Flush() // a search for old executions may take a while before the first data
 	err = c.Engine.Archives().Export(ctx, to, archive.Manifest{Pawl: c.Version, From: host, At: time.Now().UTC().Truncate(time.Microsecond)}, q)
 	if err == nil {
 		return nil
@@ -82,7 +82,7 @@ func (c *call) exportExecutions() error {
 	if !errors.Is(err, errGone) && c.ctx().Err() == nil {
 		c.log.Warn("an export was cut off", telemetry.Err, err)
 	}
-	panic(http.ErrAbortHandler) // so that a cut-off answer does not look complete
+	panic(http.ErrAbortHandler) // so that the truncated answer does not look complete
 }
 
 func archiveName(ids []flow.ID) string {
@@ -92,7 +92,7 @@ func archiveName(ids []flow.ID) string {
 	return "executions.pawl"
 }
 
-// pieces writes to a client that may be slow, and gives up one that reads nothing.
+// pieces writes to a client that may be slow, and gives up on a client that does not read.
 type pieces struct {
 	call *call
 	rc   *http.ResponseController

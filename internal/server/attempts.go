@@ -40,7 +40,7 @@ func (c *call) attempt() error {
 	return c.json(http.StatusOK, out)
 }
 
-// inputBlob answers with the bytes of a blob that an execution's input names.
+// inputBlob answers with the bytes of a blob to which an execution's input refers.
 func (c *call) inputBlob() error {
 	from := c.number("offset", 0, 0, math.MaxInt64)
 	id, err := c.execution()
@@ -74,10 +74,10 @@ func (c *call) beginBytes() {
 	c.w.WriteHeader(http.StatusOK)
 }
 
-// typedAtOnce is how many bytes of a stdin are read from the store at once.
+// typedAtOnce is how many bytes of stdin are read from the store at once.
 const typedAtOnce = 256 << 10
 
-// typed answers with the stdin that an execution has been given so far.
+// typed answers with the stdin that an execution has received so far.
 func (c *call) typed() error {
 	x, err := c.reads()
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *call) typed() error {
 	for from, begun := int64(0), false; ; begun = true {
 		data, last, err := c.Engine.Reader().ReadInput(c.ctx(), x.ID, from, typedAtOnce)
 		if err != nil && begun {
-			panic(http.ErrAbortHandler) // so that a cut-off answer does not look complete
+			panic(http.ErrAbortHandler) // so that the truncated answer does not look complete
 		}
 		if err != nil {
 			return fmt.Errorf("stdin of %s: %w", x.ID, err)
@@ -96,7 +96,7 @@ func (c *call) typed() error {
 			c.beginBytes()
 		}
 		if gone := c.writePieces(rc, data); gone != nil {
-			return nil // the client has gone
+			return nil // the client has disconnected
 		}
 		if from += int64(len(data)); last || len(data) == 0 {
 			return nil

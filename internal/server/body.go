@@ -17,20 +17,18 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// bodiesInFlight is how many bytes of large bodies may be in memory at once. A request beyond that is answered with 429 and
-// Retry-After.
+// bodiesInFlight is how many bytes of large bodies may be in memory at once. A request that would exceed it gets 429 and Retry-After.
 const bodiesInFlight = 64 << 20
 
-// hookBodiesInFlight is the same for requests to webhooks. They need no token, so they have a budget of their own, and cannot
-// use up the API's.
+// hookBodiesInFlight is the same for webhooks. They need no token, so they have their own budget and cannot use up the API's.
 const hookBodiesInFlight = 32 << 20
 
 const (
 	// smallBody is the size up to which a body of the API is not counted.
 	smallBody = 256 << 10
-	// hookFirst is how many bytes of a webhook's body are counted and read first. Each part after it is twice as large, up
-	// to hookPart. All bytes count, because a client without a secret can send many small bodies slowly, one on each
-	// connection; a connection that sends nothing counts 1 KB.
+	// hookFirst is how many bytes of a webhook's body are counted and read first. Each part after it is twice as large, up to hookPart. All
+	// bytes count, because a client without a secret can send many small bodies slowly, one on each connection; a connection without data
+	// counts as 1 KB.
 	hookFirst = 1 << 10
 	hookPart  = 16 << 10
 )
@@ -52,8 +50,8 @@ func (b *budget) take(n int64) bool {
 	return true
 }
 
-// body reads the request's body, which must be of one of the media types ("" stands for none given), and passes it to use.
-// Memory grows with the bytes that have arrived, not with the announced length.
+// body reads the request's body, which must have one of the media types ("" means no type is given), and passes it to use. Memory grows
+// with the bytes received, not with the announced length.
 func (c *call) body(media []string, use func(body []byte, media string) error) error {
 	kind, err := c.mediaType(media)
 	if err != nil {
@@ -97,7 +95,7 @@ func (c *call) bytes(among *budget, limit int64, tooLarge func() error, use func
 	}
 	from := http.MaxBytesReader(c.w, c.r.Body, limit)
 	for {
-		_, err := io.CopyN(&buf, from, part+1) // one byte more, so that the end is found with the last part
+		_, err := io.CopyN(&buf, from, part+1) // one byte more, so that the end is found together with the last part
 		var beyond *http.MaxBytesError
 		switch {
 		case errors.Is(err, io.EOF):
@@ -116,8 +114,8 @@ func (c *call) bytes(among *budget, limit int64, tooLarge func() error, use func
 	}
 }
 
-// A body that is too large is read and dropped, up to these bounds, before it is refused. Many clients read no answer before
-// they have sent all of it, and would only see that the connection was closed.
+// A body that is too large is read and dropped, up to these bounds, before it is refused. Many clients read no answer before they have sent
+// the whole body, and would only see a closed connection.
 const (
 	droppedMost = 64 << 20
 	droppedFor  = 10 * time.Second
@@ -155,7 +153,7 @@ func (c *call) decode(out any) error {
 	return c.body(mediaJSON, func(body []byte, _ string) error { return payload.Decode(body, "body", out) })
 }
 
-// decodeOptional is decode for a body that may be left out.
+// decodeOptional is decode for an optional body.
 func (c *call) decodeOptional(out any) error {
 	return c.body(mediaJSON, func(body []byte, _ string) error {
 		if len(bytes.TrimSpace(body)) == 0 {
@@ -165,7 +163,7 @@ func (c *call) decodeOptional(out any) error {
 	})
 }
 
-// withBody makes a handler that reads the body of its request before anything else.
+// withBody returns a handler that first decodes the body of its request.
 func withBody[T any](handle func(*call, *T) error) func(*call) error {
 	return func(c *call) error {
 		in, decode := new(T), c.decode

@@ -15,14 +15,14 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// bulkAtOnce is how many executions of one bulk request are handled at once. Their requests to the engine go together in few
-// commits, and other callers' requests do not wait behind a thousand.
+// bulkAtOnce is how many executions of one bulk request are processed at once. Their requests to the engine are committed together, in few
+// commits, and requests of other callers do not wait behind a thousand.
 const bulkAtOnce = 64
 
 // bulk is one kind of bulk request.
 type bulk struct {
-	stages   []flow.Stage // of the executions to select when the parameters name no status
-	finished bool         // whether it applies to executions that have ended, or to the others
+	stages   []flow.Stage // executions to select if the parameters name no status
+	finished bool         // applies to executions that have ended, else to unfinished ones
 	do       func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error)
 }
 
@@ -58,12 +58,12 @@ func (c *call) retryMany(in *api.BulkRequest) error {
 	}})
 }
 
-// openStages are those of executions that have not ended.
+// openStages returns the stages of unfinished executions.
 func openStages() []flow.Stage {
 	return slices.DeleteFunc(flow.Stages(), flow.Stage.Terminal)
 }
 
-// many applies a bulk operation to executions, each by itself: a refusal for one changes nothing for the others.
+// many applies a bulk operation to executions one by one: a refusal for one does not affect the others.
 func (c *call) many(in *api.BulkRequest, b bulk) error {
 	found, next, _, err := c.chosen(in, b.stages)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *call) one(b bulk, x *flow.Execution, dry bool) api.BulkEntry {
 	return entry
 }
 
-// tried applies it to one execution, in a goroutine of its own: a panic there would end the process.
+// tried applies it to one execution and turns a panic into an error: in this goroutine a panic would end the process.
 func (c *call) tried(b bulk, x *flow.Execution, dry bool) (entry api.BulkEntry, err error) {
 	defer fault.Recovered(&err)
 	entry.Status = status(x.Stage)
@@ -116,8 +116,8 @@ func (c *call) tried(b bulk, x *flow.Execution, dry bool) (entry api.BulkEntry, 
 	return entry, err
 }
 
-// chosen loads the executions that a bulk request names, or a page of those that its parameters select. If the search gave up,
-// "at" is the creation time of the last execution at which it looked.
+// chosen loads the executions in a bulk request, or a page of those that its parameters select. If the search gave up, "at" is the creation
+// time of the last execution that it examined.
 func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.Execution, next string, at time.Time, err error) {
 	f, err := c.filter()
 	if err != nil {

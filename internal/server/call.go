@@ -32,12 +32,12 @@ type call struct {
 	begun time.Time
 	query url.Values
 	where *query.Query     // the condition of a list; nil: none
-	wrong []api.FieldError // the faults of the query
+	wrong []api.FieldError // errors in the query
 
-	memory   int64        // bytes of the answer that are counted
-	leave    func()       // of answers; nil: nothing is held
-	waits    atomic.Int64 // since when it waits for its client to read, in nanoseconds since 1970; 0: it does not
-	cutShort atomic.Bool  // another call needs what this one holds: nothing more is written
+	memory   int64        // counted bytes of the answer
+	leave    func()       // releases the memory of answers; nil: nothing is held
+	waits    atomic.Int64 // since when it waits for its client to read, in nanoseconds since 1970; 0: it does not wait
+	cutShort atomic.Bool  // another call needs the memory or place that this one holds: nothing more is written
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
@@ -67,11 +67,11 @@ func (c *call) json(status int, v any) error {
 	return nil
 }
 
-// compressedFrom is the length from which an answer is compressed if the client accepts that: a page of 100 executions has 60
-// KB and becomes 5 KB in 0.4 ms. Shorter answers fit into a few packets anyway.
+// compressedFrom is the size from which an answer is compressed if the client accepts that: a page of 100 executions has 60 KB and becomes
+// 5 KB in 0.4 ms. Shorter answers fit into a few packets anyway.
 const compressedFrom = 8 << 10
 
-// takesGzip reports whether a request names gzip among the encodings that it accepts, with a weight (q) above 0.
+// takesGzip reports whether a request accepts gzip, with a weight (q) above 0.
 func takesGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(part, ";")
@@ -97,8 +97,8 @@ func compressed(body []byte) []byte {
 	return out.Bytes()
 }
 
-// encode writes JSON followed by a newline, for terminals and tools that read lines. It does not escape "<" for HTML as
-// encoding/json does, since an output full of them would be six times as long.
+// encode writes JSON followed by a newline, for terminals and tools that read lines. It does not escape "<" for HTML as encoding/json does,
+// which would make an output full of "<" six times as long.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	err := wirejson.Append(&b, v)
@@ -106,15 +106,15 @@ func encode(v any) ([]byte, error) {
 	return withoutHTMLEscapes(b.Bytes()), err
 }
 
-// withoutHTMLEscapes writes <, > and & in the texts of a JSON as they are: inputs and outputs are kept as encoding/json has written them,
-// where they are \u003c, \u003e and \u0026, six bytes each and unreadable in a program's source.
+// withoutHTMLEscapes unescapes <, > and & in the strings of a JSON text. Inputs and outputs are stored as encoding/json wrote them, with
+// \u003c, \u003e and \u0026: six bytes each, and unreadable in the source of a program.
 func withoutHTMLEscapes(b []byte) []byte {
 	next := bytes.Index(b, []byte(`\u00`))
 	if next < 0 {
 		return b
 	}
-	// What has been looked at is never longer than what stands there, so it is written over it. An escape is read whole, so that of
-	// \\u003c, a backslash and five letters, nothing is taken for one.
+	// The result is never longer than the text read so far, so it overwrites that text. Each escape is read as a whole: \\u003c is an escaped
+	// backslash followed by five letters, and stays.
 	out := b[:0]
 	for {
 		next = bytes.IndexByte(b, '\\')
@@ -138,7 +138,7 @@ func withoutHTMLEscapes(b []byte) []byte {
 // perMegabyte is how much more time a client gets for each megabyte of an answer.
 const perMegabyte = 4 * time.Second
 
-// timeFor is how long a client may take for a whole answer of so many bytes.
+// timeFor is how long a client may take to read a whole answer of size bytes.
 func (s *Server) timeFor(size int) time.Duration {
 	return s.Patience + perMegabyte*time.Duration(size>>20)
 }
@@ -158,10 +158,10 @@ func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 	// A writer without deadlines has no connection that a slow client could hold.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.timeFor(len(body))))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error means that the client has gone
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }
 
-// execution reads the id in the path, unless the query has faults.
+// execution reads the id in the path, unless the query has errors.
 func (c *call) execution() (flow.ID, error) {
 	if err := c.checked(); err != nil {
 		return flow.ID{}, err
@@ -174,7 +174,7 @@ func executionNamed(text string) (flow.ID, error) {
 	return idNamed("execution", flow.ExecutionPrefix, text)
 }
 
-// idNamed reads an id. An invalid one names nothing.
+// idNamed reads an id. An invalid id gives a not-found problem.
 func idNamed(what, prefix, text string) (flow.ID, error) {
 	id, err := flow.ParseID(prefix, text)
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *call) get() (*flow.Execution, error) {
 	return x, c.holdRow(x)
 }
 
-// holdRow counts the memory of an execution that the answer is made from.
+// holdRow counts the memory of an execution from which the answer is made.
 func (c *call) holdRow(x *flow.Execution) error {
 	size := x.PayloadSize()
 	if x.Outcome != nil {
@@ -208,7 +208,7 @@ func (c *call) holdRow(x *flow.Execution) error {
 	return c.hold(size)
 }
 
-// checkKey refuses an Idempotency-Key that is there and empty, which would protect nothing, and a second one, which would not count.
+// checkKey refuses an empty Idempotency-Key, which would protect nothing, and a second one, which would be ignored.
 func (c *call) checkKey() error {
 	const name = "Idempotency-Key"
 	switch given := c.r.Header.Values(name); {
@@ -220,8 +220,8 @@ func (c *call) checkKey() error {
 	return nil
 }
 
-// readQuery parses the query and refuses parameters that the route does not have, or that are empty: a variable of a script that is not set
-// would select everything. An empty place in a list is its beginning, from which a loop over pages starts.
+// readQuery parses the query. It refuses parameters that the route does not have, and empty ones: an unset variable of a script would
+// select everything. An empty cursor is the beginning of a list, so that a loop over pages can start with it.
 func (c *call) readQuery() error {
 	if c.r.URL.RawQuery == "" {
 		return nil
@@ -267,12 +267,12 @@ func (c *call) fault(name, value, message, fix string) {
 	c.wrong = append(c.wrong, api.FieldError{Path: "?" + name, Value: problem.Clip(value, 60), Message: message, Fix: fix})
 }
 
-// noPlace notes that the query's cursor is none.
+// noPlace records that the query's cursor is not valid.
 func (c *call) noPlace() {
 	c.fault("cursor", c.query.Get("cursor"), "it is not a place in the list", "pass it as the server gave it")
 }
 
-// checked is an error with all faults found in the query so far.
+// checked returns an error with all errors found in the query so far.
 func (c *call) checked() error {
 	if len(c.wrong) > 0 {
 		slices.SortFunc(c.wrong, func(a, b api.FieldError) int { return strings.Compare(a.Path, b.Path) })
@@ -323,7 +323,7 @@ func (c *call) time(name string) time.Time {
 	return t
 }
 
-// wait reads how long the client lets the answer be held back.
+// wait reads how long the server may delay the answer.
 func (c *call) wait() time.Duration {
 	return min(c.duration("wait", 0, "write it as in 30s, or as a number of seconds; at most "+maxWait.String()), maxWait)
 }

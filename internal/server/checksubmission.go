@@ -28,7 +28,7 @@ func (c *call) checkEvaluation() error {
 	return c.answerCheck(r, inBody(err))
 }
 
-// answerCheck answers what a submission would become, or with its faults, which are no error of this request.
+// answerCheck answers with the execution that a submission would become, or with its errors, which are not errors of this request.
 func (c *call) answerCheck(r flow.Request, err error) error {
 	if err != nil {
 		p := problemOf(err)

@@ -43,7 +43,7 @@ func (c *call) queues() error {
 	}
 	known := map[string]*api.Queue{}
 	queue := func(routingKey string) *api.Queue {
-		routingKey = flow.ResumedKey(routingKey) // executions that wait because their action is paused are in the queue, too
+		routingKey = flow.ResumedKey(routingKey) // executions that wait because their action is paused are in the queue as well
 		if known[routingKey] == nil {
 			name, needs := flow.NeedsOf(routingKey)
 			known[routingKey] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels,
@@ -93,8 +93,7 @@ func (c *call) queues() error {
 	return c.json(http.StatusOK, out)
 }
 
-// cut says which part of a list is asked for. It is for lists that are made anew for each page, from live sessions and the
-// lengths of queues.
+// cut is the requested part of a list. It is for lists that are computed anew for each page, from live sessions and the lengths of queues.
 type cut struct {
 	after string
 	limit int
@@ -109,8 +108,8 @@ func (c *call) cut() (cut, error) {
 	return cut{string(after), int(c.number("limit", 1000, 1, 10_000))}, c.checked()
 }
 
-// cutPage returns the items with the next keys, sorted by key, and a cursor if there are more. The page is bounded in bytes
-// like the pages of a store: a worker may name 1,000 queues and kinds of 512 bytes each.
+// cutPage returns the next items, sorted by key, and a cursor if there are more. The page is bounded in bytes like the pages of a store: a
+// worker may name 1,000 queues and kinds of 512 bytes each.
 func cutPage[T any](items map[string]T, p cut) (page []T, next string, err error) {
 	page = []T{}
 	size := 0
@@ -178,7 +177,7 @@ func (c *call) stats() error {
 	return c.json(http.StatusOK, out)
 }
 
-// residentBytes is how much memory of this process is in RAM, or 0 if the system does not tell.
+// residentBytes returns how much memory of this process is in RAM, or 0 if the system does not report it.
 func residentBytes() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -196,7 +195,7 @@ func residentBytes() int64 {
 }
 
 func (c *call) metricsPage() error {
-	c.metrics.Look() // a survey may take a while, which is not counted as a slow client
+	c.metrics.Look() // a survey may take a while, and that time must not count as a slow client
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.Patience))
 	c.metrics.ServeHTTP(c.w, c.r)
 	return nil
@@ -204,7 +203,7 @@ func (c *call) metricsPage() error {
 
 func (c *call) healthz() error { return c.json(http.StatusOK, api.Health{Status: "ok"}) }
 
-// readyTimeout is how long the store may take to answer a probe.
+// readyTimeout is how long the store may take to answer a readiness probe.
 const readyTimeout = 2 * time.Second
 
 func (c *call) readyz() error {

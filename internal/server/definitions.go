@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// mediaDocument are the types with which a definition may be sent. All are read alike.
+// mediaDocument lists the media types of a definition document. All are parsed in the same way.
 var mediaDocument = []string{"application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/x-www-form-urlencoded", ""}
 
-// parsed reads the definitions in the body. What is wrong with one is listed together with what it mentions that does not exist.
+// parsed reads the definitions in the body. The errors include references to definitions that do not exist.
 func (c *call) parsed() ([]*definition.Definition, error) {
 	var defs []*definition.Definition
 	var problems definition.Problems
@@ -45,8 +45,7 @@ func (c *call) parsed() ([]*definition.Definition, error) {
 	return nil, problems.Sorted()
 }
 
-// knowsLanguage accepts a language also when it cannot be looked up at the moment: a worker that does not know it will refuse
-// it.
+// knowsLanguage also accepts a language that cannot be looked up at the moment: a worker that does not know it will refuse it.
 func (c *call) knowsLanguage(name string) bool {
 	known, err := c.Engine.Languages().Knows(c.ctx(), name)
 	return known || err != nil
@@ -63,7 +62,7 @@ func (c *call) define() error {
 		return fmt.Errorf("define: %w", err)
 	}
 	if order.Alias != "" || slices.ContainsFunc(stored, func(d engine.Defined) bool { return d.Created || d.Moved }) {
-		c.Engine.Settle(c.ctx()) // so that a submission to another server finds them
+		c.Engine.Settle(c.ctx()) // so that a submission to another server finds the new versions
 	}
 	out := api.Defined{Definitions: []api.DefinedVersion{}}
 	for _, d := range stored {
@@ -75,7 +74,7 @@ func (c *call) define() error {
 	return c.json(http.StatusOK, out)
 }
 
-// warnings are about definitions that are valid.
+// warnings returns warnings about valid definitions.
 func (c *call) warnings(defs []*definition.Definition) ([]api.FieldError, error) {
 	mentions, err := c.Engine.MentionsOfRetired(c.ctx(), defs)
 	if err != nil || len(mentions) == 0 {
@@ -174,7 +173,7 @@ func (c *call) retire() error {
 	if _, err := c.Engine.Retire(c.ctx(), name, in.Undo, in.By, in.Reason); err != nil {
 		return orNotFound(err)
 	}
-	c.Engine.Settle(c.ctx()) // so that a submission to another server sees it
+	c.Engine.Settle(c.ctx()) // so that a submission to another server sees the change
 	return c.answerDefinition(name, 0)
 }
 
@@ -190,7 +189,7 @@ func (c *call) answerDefinition(name string, version int) error {
 	return c.json(http.StatusOK, out[0])
 }
 
-// isDefinition tells actions and workflows from the other documents whose versions the store keeps.
+// isDefinition reports whether a document is an action or a workflow: the store also keeps versions of other documents.
 func isDefinition(d store.Definition) bool {
 	return d.Kind == string(definition.KindWorkflow) || d.Kind == string(definition.KindAction)
 }
@@ -203,7 +202,7 @@ func (c *call) definition() error {
 	return c.answerDefinition(c.r.PathValue("name"), version)
 }
 
-// versions lists the versions of a definition, the newest first. They are numbered from 1 without gaps.
+// versions lists the versions of a definition, newest first. Versions are numbered from 1 without gaps.
 func (c *call) versions() error {
 	limit := int(c.number("limit", 20, 1, 100))
 	before := int(c.number("cursor", 0, 1, 1<<31-1))

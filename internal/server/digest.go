@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// digests reads how the cases of code ended from the last events of those executions that have it there. A digest has 1.2 KB at most; the
-// output has what each case wrote as well.
+// digests reads the case digests of evaluations from the last event of each, if that has one. A digest has at most 1.2 KB, while the output
+// also has everything that each case wrote.
 func (c *call) digests(found []*flow.Execution) (map[flow.ID]*api.CaseDigest, error) {
 	var ids []flow.ID
 	for _, x := range found {
@@ -40,7 +40,7 @@ func (c *call) digests(found []*flow.Execution) (map[flow.ID]*api.CaseDigest, er
 	return digests, nil
 }
 
-// digestOf reads a digest; nil: it is none. A worker or an archive may have written something else there.
+// digestOf decodes a digest; nil: it is not a valid one. A worker or an archive may have written something else in its place.
 func digestOf(text json.RawMessage) *api.CaseDigest {
 	d := new(api.CaseDigest)
 	if len(text) == 0 || json.Unmarshal(text, d) != nil || d.Total < 1 || d.Total > api.MaxCases || len(d.Cells) != d.Total {
@@ -49,7 +49,7 @@ func digestOf(text json.RawMessage) *api.CaseDigest {
 	return d
 }
 
-// renderDigest says of a row what renderRun says, from the digest.
+// renderDigest is renderRun with the data of a digest.
 func renderDigest(row *api.Execution, x *flow.Execution, d *api.CaseDigest) {
 	renderRun(row, x, nil)
 	row.WallMS, row.CPUMS, row.PeakMemoryBytes = d.WallMS, d.CPUMS, d.PeakMemoryBytes

@@ -52,7 +52,7 @@ func (c *call) events() error {
 	return c.json(http.StatusOK, page)
 }
 
-// addEvents adds the next piece of a history to the stream. The ids of its messages say how far "after" has come.
+// addEvents adds the next piece of a history to the stream. The ids of its messages contain the position of "after".
 func (c *call) addEvents(s *sse, x *flow.Execution, after *int64, id func() string) (bool, error) {
 	if *after >= x.NextSeq-1 {
 		return false, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// awaited is the execution that the request names, once it has ended or the wait is over.
+// awaited returns the execution in the path once it has ended or the wait is over.
 func (c *call) awaited(wait time.Duration) (*flow.Execution, error) {
 	id, err := c.execution()
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *call) getExecution() error {
 	return c.json(http.StatusOK, out)
 }
 
-// asking finds the open inquiries of executions. Only those are looked up that wait for an answer or for their tasks by
-// their own rows: a list without such rows costs no call.
+// asking finds the open inquiries of executions. It looks up only executions that wait for an answer or for their tasks by their own rows:
+// a list without such rows costs no call.
 func (c *call) asking(all []*flow.Execution) (map[flow.ID]flow.ID, error) {
 	var ids []flow.ID
 	for _, x := range all {
@@ -67,8 +67,8 @@ func (c *call) asking(all []*flow.Execution) (map[flow.ID]flow.ID, error) {
 	return found, nil
 }
 
-// etag changes with every change of the execution and of its inquiry. A change of state has an event; orders and moves between waits have
-// none, so they are part of it.
+// etag changes with every change of the execution and of its inquiry. A change of state has an event. Orders and moves between waits have
+// none, so the tag includes them.
 func etag(x *flow.Execution, inquiry string) string {
 	ordered := 0
 	if x.State.Cancel != nil {
@@ -87,7 +87,7 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// awaitEnd returns the execution once it has ended, or as it is when the wait is over or the server is told to stop.
+// awaitEnd returns the execution once it has ended, the wait is over, or the server begins to stop.
 func (c *call) awaitEnd(id flow.ID, wait time.Duration) (*flow.Execution, error) {
 	end := c.Engine.WaitForEnd(id)
 	defer end.Close()
@@ -280,7 +280,7 @@ func (c *call) again(submit func() (engine.Submitted, error)) error {
 	}
 }
 
-// evaluation makes a handler answer for executions of code only; others are not found.
+// evaluation returns a handler for executions of code only; for others it answers not found.
 func evaluation(handle func(*call) error) func(*call) error {
 	return func(c *call) error {
 		x, err := c.get()

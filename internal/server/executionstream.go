@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// parts are the parts that a stream of an execution may have.
+// parts lists the parts that a stream of an execution may have.
 var parts = []string{"tasks", "events", "logs"}
 
-// stream follows the tasks, the history and the logs of an execution on one connection, because a browser opens only six
-// connections to a host.
+// stream sends the tasks, the history and the logs of an execution on one connection, because a browser opens only six connections to a
+// host.
 func (c *call) stream() error {
 	of := c.parts()
 	q, skip := c.logQuery(), c.skip()
@@ -43,14 +43,14 @@ func (c *call) stream() error {
 		if more || !of["tasks"] || x.Kind != flow.KindWorkflow {
 			return more, nil
 		}
-		if err := s.flush(); err != nil { // logs and events do not wait for the next message about the tasks
+		if err := s.flush(); err != nil { // logs and events must not wait for the next message about the tasks
 			return false, err
 		}
 		return false, c.addTasks(s, x, &tasks, at())
 	})
 }
 
-// parts reads which parts a stream is to have; without the parameter it has all.
+// parts reads which parts a stream has; without the parameter it has all.
 func (c *call) parts() map[string]bool {
 	of := map[string]bool{}
 	text := c.query.Get("of")
@@ -66,8 +66,8 @@ func (c *call) parts() map[string]bool {
 	return of
 }
 
-// afterAll reads where a stream of several parts goes on: e12,l1.42 means behind event 12 and behind chunk 42 of attempt 1. The
-// tasks are sent anew.
+// afterAll reads the position at which a stream of several parts continues: e12,l1.42 means after event 12 and after chunk 42 of attempt 1.
+// The tasks are always sent in full again.
 func (c *call) afterAll() (event int64, attempt int, seq int64) {
 	name, text := c.resume()
 	if text == "" {

@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// mediaFile is the type with which files are sent, since their content is unknown.
+// mediaFile is the media type of files, whose content is unknown.
 const mediaFile = "application/octet-stream"
 
-// file answers with the bytes of a file that a program left, from the output or from the blob store.
+// file answers with the bytes of a result file, from the output or from the blob store.
 func (c *call) file() error {
 	x, err := c.get()
 	if err != nil {
@@ -50,42 +50,41 @@ func (c *call) file() error {
 	return nil
 }
 
-// pass answers with the bytes of a blob or of a file.
+// pass copies the bytes of a blob or of a file to the client.
 func (c *call) pass(from io.Reader) {
 	rc := http.NewResponseController(c.w)
 	buf := make([]byte, pieceSize)
 	for {
 		n, err := from.Read(buf)
 		if gone := c.writePieces(rc, buf[:n]); gone != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 		if err == io.EOF {
 			return
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // so that a cut-off answer does not look complete
+			panic(http.ErrAbortHandler) // so that the truncated answer does not look complete
 		}
 	}
 }
 
-// inert marks an answer as bytes that others wrote: a browser that opens it runs no script in it, and no other site can embed
-// it.
+// inert marks an answer as untrusted bytes: a browser runs no script in it, and no other site can embed it.
 func inert(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// collected are the files in an execution's output.
+// collected returns the files in an execution's output.
 func collected(x *flow.Execution) []api.ResultFile {
 	var output struct{ Files []api.ResultFile }
 	if x.Outcome == nil || json.Unmarshal(x.Outcome.Output, &output) != nil {
-		return nil // not the output of code
+		return nil // the output of another kind
 	}
 	return output.Files
 }
 
-// namesOf lists some files for people.
+// namesOf lists the names of some files for an error message.
 func namesOf(all []api.ResultFile) string {
 	if len(all) == 0 {
 		return "it collected none (collect names what to keep)"
@@ -101,8 +100,8 @@ func namesOf(all []api.ResultFile) string {
 	return "it left " + strings.Join(names, ", ")
 }
 
-// open opens a file. The blob of another execution is refused even if the output names it, because a program can write any name
-// into its output.
+// open opens a file. It refuses the blob of another execution even if the output names it, because a program can write any name into its
+// output.
 func (c *call) open(id flow.ID, f *api.ResultFile) (io.ReadCloser, error) {
 	switch {
 	case f.Content != nil:
@@ -126,7 +125,7 @@ func (c *call) open(id flow.ID, f *api.ResultFile) (io.ReadCloser, error) {
 	return from, nil
 }
 
-// escapeFilename encodes a name as RFC 8187 says.
+// escapeFilename encodes a name as in RFC 8187.
 func escapeFilename(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

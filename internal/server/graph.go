@@ -12,16 +12,15 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// What became of a task or of a need since another version.
+// The change of a task or of a need compared with another version.
 const (
 	added   = "added"
 	removed = "removed"
 	changed = "changed"
 )
 
-// graph answers with the tasks of a workflow laid out, also beside those of another version. Only one layout is made at
-// a time, so that requests for the widest workflow (10,000 tasks with 200,000 needs take 0.2 s) occupy one core and
-// leave the others.
+// graph answers with the layout of a workflow's tasks, optionally compared with another version. Only one layout is made at a time, so that
+// requests for the widest workflow (10,000 tasks with 200,000 needs take 0.2 s) occupy one core and leave the others.
 func (c *call) graph() error {
 	version, since := int(c.number("version", 0, 1, 1<<31-1)), int(c.number("since", 0, 1, 1<<31-1))
 	if err := c.checked(); err != nil {
@@ -49,7 +48,7 @@ func (c *call) graph() error {
 	return c.json(http.StatusOK, out)
 }
 
-// defined is a version of the definition that the path names.
+// defined returns a version of the definition in the path.
 func (c *call) defined(version int) (*definition.Definition, store.Definition, error) {
 	row, err := c.stored(c.r.PathValue("name"), version)
 	if err != nil {
@@ -62,14 +61,14 @@ func (c *call) defined(version int) (*definition.Definition, store.Definition, e
 	return d, row, nil
 }
 
-// sketch is the tasks of a workflow as they are drawn. changes are those of tasks, and needed those of needs, where two
-// versions are compared.
+// sketch has the tasks of a workflow in drawing order. When two versions are compared, changes has the change of each task and needed that
+// of each need.
 type sketch struct {
 	tasks   []*definition.Task
-	places  map[string]int // of tasks, by name
+	places  map[string]int // index of each task by name
 	needs   [][]int
 	changes map[int]string
-	needed  map[[2]int]string // by the places of the task that is needed and of the one that needs it
+	needed  map[[2]int]string // by the indexes of the needed task and of the task that needs it
 }
 
 func sketchOf(d *definition.Definition) *sketch {
@@ -83,8 +82,8 @@ func sketchOf(d *definition.Definition) *sketch {
 	return s
 }
 
-// compare adds the tasks and needs that only an earlier sketch has, and says what became of all. The documents are
-// those of both: a task has changed where its text has, which is canonical.
+// compare adds the tasks and needs that only an earlier sketch has, and marks the changes of all. The documents are those of both versions:
+// a task has changed if its canonical text has.
 func (s *sketch) compare(document []byte, old *sketch, before []byte) error {
 	texts, err := taskTexts(document)
 	if err != nil {
@@ -131,7 +130,7 @@ func (s *sketch) compare(document []byte, old *sketch, before []byte) error {
 	return nil
 }
 
-// taskTexts are the texts of a document's tasks, by name.
+// taskTexts returns the texts of a document's tasks, by name.
 func taskTexts(document []byte) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	tasks, found, err := strictjson.Member(document, "tasks")

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// minToken is how many characters a token must have at least.
+// minToken is the smallest number of characters of a token.
 const minToken = 16
 
-// CheckToken says what is wrong with a token that a server is to require.
+// CheckToken returns an error if a token is not fit for a server.
 func CheckToken(token string) error {
 	if len(token) < minToken {
 		return fmt.Errorf("a token of %d characters is too easy to guess: use at least %d, as from: openssl rand -hex 24", len(token), minToken)
@@ -22,16 +22,16 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// guard refuses requests without permission. Allowed are:
+// guard refuses requests without permission. It allows:
 //
 //  1. requests from this process;
-//  2. without configured tokens, requests over a loopback address whose Host is a name of the loopback interface: a page in a
-//     browser on this machine could otherwise reach the API by a name of its own that resolves to 127.0.0.1;
+//  2. if no tokens are configured, requests over a loopback address whose Host is a name of the loopback interface: otherwise a page in a
+//     browser on this machine could reach the API with a domain name of its own that resolves to 127.0.0.1;
 //  3. requests with a token.
 //
-// Requests to webhooks are judged by their signatures instead.
+// Requests to webhooks are checked by their signatures instead.
 //
-// Requests that change something must not come from a page of another site. No request may have both a token and the cookie of a session.
+// A request that changes something must not come from a page of another site. No request may have both a token and a session cookie.
 func (s *Server) guard(r *http.Request) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || strings.HasPrefix(r.URL.Path, hooksPath) { // webhooks check signatures instead
@@ -74,8 +74,8 @@ func (s *Server) guard(r *http.Request) error {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// needsNoToken reports whether a request is let in without a token: probes send none, the page's files are the same for
-// all, and a session begins with a token in its body.
+// needsNoToken reports whether a request needs no token: probes send none, the page's files contain no data, and a session begins with a
+// token in the body.
 func (s *Server) needsNoToken(r *http.Request) bool {
 	switch path := r.URL.Path; {
 	case path == "/healthz", path == "/readyz", path == sessionPath:
@@ -98,7 +98,7 @@ func (s *Server) mayUse(r *http.Request) bool {
 	return ok || len(s.tokens) == 0
 }
 
-// tokenOf is the token of a request, which some wires have in a header of their own.
+// tokenOf returns the token of a request; some wires have a header of their own for it.
 func (s *Server) tokenOf(r *http.Request) (token string, given bool) {
 	for _, w := range s.Wires {
 		if token = r.Header.Get(w.TokenHeader); w.TokenHeader != "" && token != "" && strings.HasPrefix(r.URL.Path, w.prefix()) {
@@ -108,7 +108,7 @@ func (s *Server) tokenOf(r *http.Request) (token string, given bool) {
 	return bearer(r)
 }
 
-// bearer is the token in a request's header; "" if it has none. Credentials of another scheme (Basic) are for a proxy,
+// bearer returns the bearer token in a request's header, or "" if there is none. Credentials of another scheme (Basic) are for a proxy,
 // which may pass them on.
 func bearer(r *http.Request) (token string, given bool) {
 	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -118,7 +118,7 @@ func bearer(r *http.Request) (token string, given bool) {
 	return strings.TrimSpace(rest), true
 }
 
-// knownToken compares digests, and all of them, so that the time taken reveals nothing.
+// knownToken compares digests, and always all of them, so that the duration reveals nothing.
 func (s *Server) knownToken(token string) bool {
 	digest := sha256.Sum256([]byte(token))
 	known := 0

@@ -37,7 +37,7 @@ func webhookRoutes() []route {
 	}
 }
 
-// Reasons of refusals, beside those of package signature.
+// Reasons of refusals, in addition to those of package signature.
 const (
 	hookSecret      = "secret"
 	hookTooLarge    = "too_large"
@@ -53,7 +53,7 @@ const (
 type hookError struct {
 	reason  string
 	problem *api.Problem // the answer to the sender
-	more    error        // for the log and the list of refusals; nil: the same as for the sender
+	more    error        // for the log and the list of refusals; nil: the same as the answer
 }
 
 func (e *hookError) Error() string {
@@ -69,7 +69,7 @@ func hookFailure(reason string, status int, kind, detail string) *hookError {
 	return &hookError{reason: reason, problem: refusal(status, kind, detail)}
 }
 
-// withoutSecret is answered with 503, so that the provider tries again. The log names the missing secret; the answer does not.
+// withoutSecret is answered with 503, so that the provider sends the request again. The log names the missing secret; the answer does not.
 func withoutSecret(err error) *hookError {
 	return hookFailure(hookSecret, http.StatusServiceUnavailable, api.ProblemUnavailable, "the webhook cannot verify requests just now: send the request again later").because(err)
 }
@@ -82,8 +82,7 @@ func (e *hookError) because(err error) *hookError {
 	return e
 }
 
-// receive takes a request to a webhook. It answers once the signal is committed, and stores nothing of a request that it
-// refuses.
+// receive accepts a request to a webhook. It answers once the signal is committed, and stores nothing from a request that it refuses.
 func (c *call) receive() error {
 	name := c.r.PathValue("name")
 	w, err := c.Engine.Webhook(c.ctx(), name)
@@ -98,7 +97,7 @@ func (c *call) receive() error {
 		return nil
 	}
 	if w == nil {
-		c.metrics.Refused("", hookUnavailable) // it is not known whether there is a webhook of that name
+		c.metrics.Refused("", hookUnavailable) // it is unknown whether this webhook exists
 		return hookFailure(hookUnavailable, http.StatusServiceUnavailable, api.ProblemUnavailable, hookLater).because(err)
 	}
 	reason, message := hookUnavailable, problemOf(err).Detail
@@ -154,7 +153,7 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 			c.w.Header().Set("WWW-Authenticate", text)
 		}
 		e := hookFailure(r.Reason, http.StatusUnauthorized, api.ProblemUnauthorized, r.Message)
-		e.problem.Title = "The request is not signed as this webhook asks" // a token of the API would not help
+		e.problem.Title = "The request is not signed as this webhook asks" // an API token would not help
 		return e
 	}
 	if err != nil {
@@ -189,11 +188,11 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 	return c.json(status, api.Received{Signal: out.Signal.Text(flow.SignalPrefix), Existing: out.Existing, Differs: differs, Replayed: out.Replayed})
 }
 
-// forwarded are the headers by which a proxy says that it passes on a request.
+// forwarded are the headers by which a proxy marks a request that it passes on.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
 
-// fromHere refuses requests from anywhere but this machine, for webhooks without signatures. A proxy on this machine passes on
-// requests from elsewhere, so if the server has tokens, a token is required here as well.
+// fromHere refuses requests from other machines, for webhooks without signatures. A proxy on this machine passes on requests from
+// elsewhere, so if the server has tokens, this also requires a token.
 func (c *call) fromHere() error {
 	local, ok := c.ctx().Value(http.LocalAddrContextKey).(net.Addr)
 	through := slices.ContainsFunc(forwarded, func(name string) bool { return c.r.Header.Get(name) != "" })
@@ -208,7 +207,7 @@ func (c *call) fromHere() error {
 			"for other senders write scheme: bearer, basic or token, with a secret")
 }
 
-// secrets reads the secrets of a webhook, and collects the errors of those that cannot be read.
+// secrets reads the secrets of a webhook, and collects the errors of unreadable ones.
 func (c *call) secrets(hook *definition.Webhook) (all []string, missing []error) {
 	for _, name := range hook.Secrets {
 		value, err := "", errors.New("this server has no secrets")
@@ -224,9 +223,9 @@ func (c *call) secrets(hook *definition.Webhook) (all []string, missing []error)
 	return all, missing
 }
 
-// guessed counts a request to a webhook whose secret is short enough to be guessed, and refuses the address after too many wrong ones, as
-// logins are. The requests of webhooks with longer secrets are not counted: many senders can share the address of a proxy, and one of them
-// with an old secret would lock the others out.
+// guessed counts a request to a webhook with a secret that is short enough to be guessed. After too many wrong secrets it refuses the
+// address, as for logins. Requests to webhooks with longer secrets are not counted: many senders can share the address of a proxy, and one
+// of them with an old secret would lock the others out.
 func (c *call) guessed(hook string, right bool) error {
 	wait := c.hookLogins.of(hook).attempt(clientAddress(c.r), right, time.Now())
 	if wait == 0 {

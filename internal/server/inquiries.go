@@ -14,7 +14,7 @@ import (
 
 var inquiryStates = []string{api.InquiryOpen, api.InquiryAnswered, api.InquiryExpired, api.InquiryWithdrawn}
 
-// allInquiries asks for inquiries of every state.
+// allInquiries selects inquiries in any state.
 const allInquiries = "all"
 
 func inquiryRoutes() []route {
@@ -127,7 +127,7 @@ func (c *call) inquiryID() (flow.ID, error) {
 	return idNamed("inquiry", flow.InquiryPrefix, c.r.PathValue("id"))
 }
 
-// renderedInquiry answers with an inquiry, or with the problem that err stands for.
+// renderedInquiry answers with an inquiry, or with the problem for err.
 func (c *call) renderedInquiry(i *flow.Inquiry, err error) error {
 	if err != nil {
 		return missing("inquiry", c.r.PathValue("id"), err)

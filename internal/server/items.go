@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// itemsScanned is how many executions of a task one page looks at to find those with the statuses asked for: twenty reads of a
-// thousand rows.
+// itemsScanned is how many executions of a task one page examines to find those with the requested statuses: twenty reads of a thousand
+// rows.
 const itemsScanned = 20_000
 
 // items answers with the executions of one task, a page at a time.
@@ -42,7 +42,7 @@ func (c *call) items() error {
 		}
 		for i := range rows {
 			r := &rows[i]
-			if r.Task != name { // the rows behind are those of the next task
+			if r.Task != name { // the following rows belong to the next task
 				return c.json(http.StatusOK, out)
 			}
 			if len(out.Items) == limit || scanned == itemsScanned {

@@ -14,9 +14,9 @@ import (
 
 const (
 	linePage = 1000
-	// linesScanned is how many places of a line are looked at to find labels: 10,000 take 60 ms on SQLite.
+	// linesScanned is how many places of a line are examined to find labels: 10,000 take 60 ms on SQLite.
 	linesScanned = 10_000
-	// lineLanes bounds how many parts of a queue an answer has, and lineRows how many executions all of them together.
+	// lineLanes limits the parts of a queue in an answer, and lineRows the executions in all of them together.
 	lineLanes = 100
 	lineRows  = 5000
 )
@@ -37,8 +37,7 @@ func (c *call) lineQuery() lineQuery {
 	return q
 }
 
-// line reads the first places of a line, or those of executions with labels. scanned is the number of places at which it has
-// looked.
+// line reads the first places of a line, or those of executions with labels. scanned is the number of places that it examined.
 func (c *call) line(of store.WaitListQuery, q lineQuery) (line []api.Standing, scanned int, err error) {
 	line = []api.Standing{}
 	most := q.limit
@@ -108,7 +107,7 @@ func (c *call) queueLine() error {
 				return err
 			}
 		}
-		lane.Ready = max(lane.Ready, lane.Looked) // it was counted before the look
+		lane.Ready = max(lane.Ready, lane.Looked) // it was counted before these places were read
 		rows += len(lane.Line)
 		out.Lanes = append(out.Lanes, lane)
 	}
@@ -132,12 +131,12 @@ func (c *call) keyLine() error {
 	if out.Line, out.Looked, err = c.line(store.WaitListQuery{Key: key}, q); err != nil {
 		return err
 	}
-	// The number of waiting executions is the number ahead of a made-up last one.
+	// A made-up execution at the end of the line has all waiting executions ahead of it.
 	last := flow.Execution{Request: flow.Request{Key: key, Priority: -1 << 20}, State: flow.State{Place: flow.Waiting}}
 	if out.Waiting, err = c.Engine.Reader().Ahead(c.ctx(), &last); err != nil {
 		return fmt.Errorf("count the line: %w", err)
 	}
-	out.Waiting = max(out.Waiting, out.Looked) // it was counted after the look
+	out.Waiting = max(out.Waiting, out.Looked) // it was counted after these places were read
 	for _, x := range holders[:min(len(holders), q.limit)] {
 		out.Limit = x.KeyLimit
 		out.Holders = append(out.Holders, render(x))
@@ -148,7 +147,7 @@ func (c *call) keyLine() error {
 	return c.json(http.StatusOK, out)
 }
 
-// workerListed is how many executions of one session are listed, and sessionsListed how many of all of them.
+// workerListed is how many executions of one session are listed, and sessionsListed how many of all sessions.
 const (
 	workerListed   = 100
 	sessionsListed = 5000
@@ -201,8 +200,8 @@ func (c *call) workers() error {
 	return c.json(http.StatusOK, out)
 }
 
-// held adds the executions that workers hold. It reads those of all workers together: a tab that shows 200 workers asks
-// every 3 s, which would be 200 queries each time.
+// held adds the executions that workers hold. It reads those of all workers together: a page that shows 200 workers asks every 3 s, which
+// would otherwise be 200 queries each time.
 func (c *call) held(workers []api.Worker) error {
 	sessions := make([]flow.ID, len(workers))
 	for i := range workers {

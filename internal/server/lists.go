@@ -23,7 +23,7 @@ func (c *call) countEvaluations() error { return c.count(onlyEvaluations) }
 // onlyEvaluations selects ad-hoc code.
 func onlyEvaluations(f *store.Filter) { f.Action, f.TopLevel = string(flow.KindCode), true }
 
-// verdicts refuses those with which no code ends, such as WA; other executions may end with codes of their handlers.
+// verdicts refuses verdicts with which no code ends, such as WA; executions of handlers may end with other codes.
 func (c *call) verdicts(given []string) {
 	known := []string{"ok"}
 	for _, c := range flow.ErrorCodes() {
@@ -38,7 +38,7 @@ func (c *call) verdicts(given []string) {
 	}
 }
 
-// selected reads the filter of a request, and waits if the request asks for that.
+// selected reads the filter of a request, and waits if the request asks for it.
 func (c *call) selected(narrow func(*store.Filter)) (f store.Filter, unfinished *int, err error) {
 	wait := c.wait()
 	if wait > 0 && len(c.query["label"]) == 0 {
@@ -68,7 +68,7 @@ func (c *call) selected(narrow func(*store.Filter)) (f store.Filter, unfinished 
 	return f, unfinished, nil
 }
 
-// The pause between two looks at the executions with a label is at least setPause, and setPauseRatio times as long as one look
+// The pause between two searches for unfinished executions with a label is at least setPause, and setPauseRatio times as long as one search
 // takes.
 const (
 	setPause      = 50 * time.Millisecond
@@ -79,7 +79,7 @@ const (
 // over. It ignores the filter's status, verdict and times.
 func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err error) {
 	open := store.Filter{Labels: f.Labels, Action: f.Action, TopLevel: f.TopLevel, Workflow: f.Workflow, Stages: openStages()}
-	changed, stop := c.Engine.WatchAll() // before the first look, so that no change is missed
+	changed, stop := c.Engine.WatchAll() // before the first search, so that no change is missed
 	defer stop()
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -110,8 +110,8 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 	}
 }
 
-// untilChanged waits for a hint, for "most", or for the end of the wait, and reports whether there was a hint and
-// whether the request goes on.
+// untilChanged waits for a hint, for the duration "most", or for the end of the wait. It reports whether there was a hint and whether the
+// request goes on.
 func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-chan time.Time) (hint, goesOn bool) {
 	tick := time.NewTimer(most)
 	defer tick.Stop()
@@ -177,8 +177,7 @@ func (c *call) list(narrow func(*store.Filter)) error {
 	return c.json(http.StatusOK, page)
 }
 
-// namedMost is how many executions a list may be asked for by their ids. The ids are in the URL, and most proxies accept one of
-// 8 kB.
+// namedMost is how many ids a list may be asked for. The ids are in the URL, and most proxies accept one of 8 kB.
 const namedMost = 200
 
 // idRange reads the parameters of a list that concern ids, and returns a function that narrows a filter accordingly.
@@ -227,15 +226,15 @@ func (c *call) idRange() (narrow func(*store.Filter)) {
 	}
 }
 
-// reach is the value of Options.Reach if none is given: looking so far takes some 100 ms. A search by a condition that needs
-// the payloads ends after searchFor: reading 7,000 executions with theirs takes 58 ms on SQLite and 166 ms on PostgreSQL.
+// reach is the default of Options.Reach: examining that many executions takes some 100 ms. A search with a condition that needs the
+// payloads ends after searchFor: reading 7,000 executions with payloads takes 58 ms on SQLite and 166 ms on PostgreSQL.
 const (
 	reach     = 40_000
 	searchFor = 75 * time.Millisecond
 )
 
-// search finds executions. If it gave up, searched is the last execution at which it looked and "at" that one's creation time;
-// searched is zero if it looked at all.
+// search finds executions. If it gave up, searched is the last execution that it examined and "at" is the creation time of that execution;
+// searched is zero if it examined none.
 func (c *call) search(f store.Filter) (all []*flow.Execution, searched flow.ID, at time.Time, err error) {
 	f.Reach = cmp.Or(c.Reach, reach)
 	var found store.Found
@@ -251,17 +250,16 @@ func (c *call) search(f store.Filter) (all []*flow.Execution, searched flow.ID, 
 	return found.Executions, found.Searched, found.At, nil
 }
 
-// The time between two messages of a stream of changes: at least changedEvery, and at most changedAnyway, because hints of
-// other replicas' commits may be late or lost, and the removal of old executions gives none.
+// The time between two messages of a stream of changes is at least changedEvery and at most changedAnyway. Hints of other replicas' commits
+// may be late or lost, and the removal of old executions gives none.
 const (
 	changedEvery  = time.Second
 	changedAnyway = 5 * time.Second
 )
 
-// watchExecutions streams hints that executions may have changed: one at once, so that the client looks at the state
-// before the stream, and one after every change. A message without a hint says so, but where this server does not hear
-// of what others commit. The parameters of the list are checked but do not narrow the stream, because hints name
-// executions and not their properties.
+// watchExecutions streams hints that executions may have changed: one at once, so that the client reads the state before the stream, and
+// one after every change. A message sent without a hint is marked Idle, unless this server gets no hints of other servers' commits. The
+// parameters of the list are checked but do not narrow the stream, because a hint has only the id of an execution.
 func (c *call) watchExecutions() error {
 	if c.query.Has("wait") {
 		c.fault("wait", c.query.Get("wait"), "a stream of changes does not wait for an end", "leave wait out, or follow executions:outcomes")
@@ -281,18 +279,18 @@ func (c *call) watchExecutions() error {
 		}
 		hint, goesOn = c.untilChanged(changed, changedAnyway-changedEvery, nil)
 	}
-	return nil // the client has gone, or the server drains
+	return nil // the client has disconnected, or the server drains
 }
 
-// shown are the columns that rows of a list have beside the summary.
+// shown selects the columns of a list's rows in addition to the summary.
 type shown struct {
 	outputs bool
 	cases   bool // the verdict of each case of code
-	digest  bool // the same by one letter for each
+	digest  bool // the same with one letter per case
 }
 
-// rows renders executions for a list. It ends the list early if the outputs fill a page. Outputs are read to summarise
-// code whose last event has no digest; they are part of the rows only if asked for, as are the other columns.
+// rows renders executions for a list. It ends the list early if the outputs fill a page. It reads outputs to summarise code whose last
+// event has no digest; rows include them, like the other columns, only if requested.
 func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, error) {
 	digests, err := c.digests(found)
 	if err != nil {
@@ -344,7 +342,7 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 			row.Digest = digest
 		}
 		if row.Error != nil {
-			const most = 1000 // a program's last line may be long
+			const most = 1000 // the last line of a program's output may be long
 			row.Error.Message = problem.Clip(row.Error.Message, most)
 		}
 		out = append(out, row)
@@ -352,7 +350,7 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 	return out, nil
 }
 
-// countedEnds is how many ended executions with a label are counted, unless Options.Reach has another number.
+// countedEnds is how many ended executions with a label are counted, unless Options.Reach is set.
 const countedEnds = 10_000
 
 func (c *call) count(narrow func(*store.Filter)) error {

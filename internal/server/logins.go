@@ -13,23 +13,22 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Wrong tokens of logins are counted by the address that they come from: a script that guesses gets 7,200 guesses a day, and a person
-// who mistypes waits for a minute at most. A token of a header is not counted: workers behind one address share it, and one of them
-// with an old token would lock the others out.
+// Failed logins are counted by address: a script that guesses gets 7,200 guesses a day, and a person who mistypes waits a minute at most.
+// Tokens in headers are not counted: workers behind one address share it, and one of them with an old token would lock the others out.
 const (
-	wrongLogins     = 5 // within wrongLoginsSpan; then every login from there is refused, with the right token too
+	wrongLogins     = 5 // within wrongLoginsSpan; then every login from that address is refused, even with the right token
 	wrongLoginsSpan = time.Minute
-	loginAddresses  = 4096 // are told apart at a time; further ones are counted as one, so that many addresses cannot fill the memory
+	loginAddresses  = 4096 // addresses tracked at a time; further ones share one counter, so that many addresses cannot fill the memory
 )
 
-// logins counts the logins that failed. Its zero value has none.
+// logins counts failed logins. The zero value is ready to use.
 type logins struct {
 	mu     sync.Mutex
-	failed map[netip.Prefix][]time.Time // the latest, at most wrongLogins of them, oldest first
+	failed map[netip.Prefix][]time.Time // the latest failures, at most wrongLogins of them, oldest first
 }
 
-// attempt counts one login. It is how long the address has to wait, and 0 where the login may be answered. Whether the token was right
-// is decided before the call, so that attempts made at once are counted one after the other.
+// attempt counts one login. It returns how long the address has to wait, 0 if the login may be answered. The caller checks the token
+// before, so that concurrent attempts are counted one after the other.
 func (l *logins) attempt(from netip.Prefix, right bool, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +58,7 @@ func (l *logins) attempt(from netip.Prefix, right bool, now time.Time) time.Dura
 	return 0
 }
 
-// hookLogins counts wrong secrets for each webhook apart. Its zero value has none; only webhooks that there are have an entry.
+// hookLogins counts wrong secrets for each webhook separately. The zero value is ready to use; only existing webhooks have an entry.
 type hookLogins struct {
 	mu  sync.Mutex
 	all map[string]*logins
@@ -77,15 +76,15 @@ func (l *hookLogins) of(hook string) *logins {
 	return l.all[hook]
 }
 
-// retryAfter says in the answer how long the client has to wait, and returns the seconds.
+// retryAfter sets the header Retry-After, and returns its seconds.
 func (c *call) retryAfter(wait time.Duration) int {
 	seconds := int(math.Ceil(wait.Seconds()))
 	c.w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	return seconds
 }
 
-// clientAddress is the address that a request came from: of IPv6 the network of 64 bits, which one client has to itself. All that have
-// no such address (a Unix socket) count as one.
+// clientAddress returns the address of a request's client, for IPv6 its /64 network, which one client usually has to itself. All requests
+// without such an address (over a Unix socket) count as one client.
 func clientAddress(r *http.Request) netip.Prefix {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -95,11 +94,11 @@ func clientAddress(r *http.Request) netip.Prefix {
 	if address.Is4() {
 		bits = 32
 	}
-	p, _ := address.Prefix(bits) // the address has as many
+	p, _ := address.Prefix(bits) // bits fits the address, so there is no error
 	return p
 }
 
-// checkLogin compares the token of a login. Every wrong one gets the same answer, until there were too many.
+// checkLogin compares the token of a login. Every wrong token gets the same answer, until there were too many.
 func (c *call) checkLogin(token string) error {
 	right := c.knownToken(token)
 	wait := c.logins.attempt(clientAddress(c.r), right, time.Now())

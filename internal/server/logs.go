@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// logsAtOnce is about how many bytes of logs are read and sent at once.
+// logsAtOnce is approximately how many bytes of logs are read and sent at once.
 const logsAtOnce = 256 << 10
 
 var streams = []string{"stdout", "stderr", "log"}
@@ -68,7 +68,7 @@ func (c *call) logs() error {
 	return c.json(http.StatusOK, page)
 }
 
-// logQuery reads which part of the logs is asked for, except where it begins.
+// logQuery reads which part of the logs is requested, except its beginning.
 func (c *call) logQuery() store.LogQuery {
 	q := store.LogQuery{
 		Attempt: int(c.number("attempt", 0, 1, 1<<31-1)),
@@ -89,7 +89,7 @@ func (c *call) logQuery() store.LogQuery {
 	return q
 }
 
-// skip reports whether a stream of logs, when it falls behind by more than the tail, leaves out the rest.
+// skip reports whether a stream of logs leaves out older bytes when it falls behind by more than the tail.
 func (c *call) skip() bool {
 	skip := c.flag("skip")
 	if skip && (!c.wantsStream() || !c.query.Has("tail")) {
@@ -98,8 +98,7 @@ func (c *call) skip() bool {
 	return skip
 }
 
-// logPage reads a page of chunks. With a place before which the page is to end, and none after which it is to begin, it reads
-// backwards from that place.
+// logPage reads a page of chunks. With BeforeAttempt, and without AfterAttempt, it reads backwards from that position.
 func (c *call) logPage(q store.LogQuery) (page api.LogPage, err error) {
 	page.Chunks = []api.LogChunk{}
 	fromEnd := q.AfterAttempt == 0 && q.AfterSeq == 0 && (q.Tail > 0 || q.BeforeAttempt > 0)
@@ -144,8 +143,7 @@ func chunkID(attempt int, seq int64) string {
 	return strconv.Itoa(attempt) + "." + strconv.FormatInt(seq, 10)
 }
 
-// skipAhead moves the cursor of a stream to the tail of the logs, if the tail begins further on, and tells the client what is
-// left out.
+// skipAhead moves the cursor of a stream to the tail of the logs, if the tail begins later, and tells the client what is left out.
 func (c *call) skipAhead(s *sse, q *store.LogQuery, id func() string) error {
 	at := *q
 	at.AfterAttempt, at.AfterSeq, at.Limit = 0, 0, 1
@@ -174,8 +172,8 @@ func (c *call) skipAhead(s *sse, q *store.LogQuery, id func() string) error {
 	return s.add(api.StreamGap, id(), gap)
 }
 
-// addChunks adds the next piece of the logs to the stream. The ids of its messages say how far q has come. Before its first
-// message, and with skip at any time, it leaves out what comes before the tail that q asks for.
+// addChunks adds the next piece of the logs to the stream. The ids of its messages contain the position of q. Before its first message, and
+// with skip at any time, it leaves out everything before the tail that q asks for.
 func (c *call) addChunks(s *sse, q *store.LogQuery, skip bool, id func() string) (bool, error) {
 	if q.Tail > 0 && (skip || q.AfterAttempt == 0 && q.AfterSeq == 0) {
 		if err := c.skipAhead(s, q, id); err != nil {
@@ -204,7 +202,7 @@ func (c *call) addChunks(s *sse, q *store.LogQuery, skip bool, id func() string)
 	return len(chunks) > 0, nil
 }
 
-// chunkBytes are the bytes of a chunk, from its row or from the blob store. If the blob is gone, a note replaces them.
+// chunkBytes returns the bytes of a chunk, from its row or from the blob store. If the blob is gone, a note replaces them.
 func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 	if l.Blob == "" {
 		return l.Data, nil
@@ -228,8 +226,8 @@ func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 	return data, nil
 }
 
-// rawLog answers with the bytes of one stream of one attempt from an offset on, or with its tail: all bytes that there are now,
-// or as many as the request's limit allows.
+// rawLog answers with the bytes of one stream of one attempt from an offset on, or with its tail: all bytes written so far, or as many as
+// the request's limit allows.
 func (c *call) rawLog(q store.LogQuery) error {
 	h := c.w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -247,7 +245,7 @@ func (c *call) rawLog(q store.LogQuery) error {
 		q.Offset = at
 		chunks, err := c.Engine.Reader().ReadLogs(c.ctx(), q)
 		if err != nil && sent {
-			panic(http.ErrAbortHandler) // so that a cut-off answer does not look complete
+			panic(http.ErrAbortHandler) // so that the truncated answer does not look complete
 		}
 		if err != nil {
 			return fmt.Errorf("read logs: %w", err)
@@ -269,7 +267,7 @@ func (c *call) rawLog(q store.LogQuery) error {
 			at, left = max(at, l.Offset+l.Size), left-int64(len(data))
 			sent = true
 			if err := c.writePieces(rc, data); err != nil {
-				return nil // the client has gone
+				return nil // the client has disconnected
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// The bounds of one search of logs. If one of them is reached, the answer has a cursor to go on from.
+// The bounds of one search of logs. If one of them is reached, the answer has a cursor to continue from.
 const (
 	searchBytes = 32 << 20
 	searchTime  = time.Second
@@ -25,15 +25,15 @@ const (
 
 const (
 	longestLine  = 16 << 10 // bytes; a longer line is searched in pieces of this length
-	longestShown = 1000     // bytes of a line in the answer; of a longer one those around the match
-	shownBefore  = 200      // of them before the match
+	longestShown = 1000     // bytes of a line in the answer; of a longer line the part around the match
+	shownBefore  = 200      // bytes before the match
 	longestQuery = 1000     // bytes
 
 	// mostInstructions bounds a compiled expression. A match takes up to instructions × bytes steps: 80 million for the
 	// longest line, which is less than a second. Repetitions such as (…){1000} make a short expression long.
 	mostInstructions = 5000
 
-	// mostOpen bounds how many bytes a cursor can make the server read again; a line and a chunk are less.
+	// mostOpen limits how many bytes a cursor can make the server read again; a line and a chunk have fewer.
 	mostOpen = 8 << 20
 )
 
@@ -65,7 +65,7 @@ func (c *call) searchLogs() error {
 			return fmt.Errorf("read logs: %w", err)
 		}
 		if len(chunks) == 0 {
-			// No further byte ends these lines.
+			// No more bytes will come to end these lines.
 			more = (x.Stage.Terminal() || s.attempt < x.Attempt) && !s.endLines()
 			break
 		}
@@ -94,8 +94,8 @@ func (c *call) searchLogs() error {
 	return c.json(http.StatusOK, out)
 }
 
-// pattern reads the parameters of a search. It returns a function that finds where the first match begins and ends, or nil if
-// there is none.
+// pattern reads the parameters of a search. It returns a function that returns the start and the end of the first match, or nil if there is
+// none.
 func (c *call) pattern() func([]byte) []int {
 	text, isRegexp := c.query.Get("q"), c.flag("regexp")
 	switch {
@@ -130,30 +130,30 @@ func (c *call) expression(text string) func([]byte) []int {
 	return regexp.MustCompile(text).FindIndex
 }
 
-// lineSearch looks for a pattern in the lines of an attempt's streams, whose chunks come in the order in which they were written.
+// lineSearch searches the lines of an attempt's streams, whose chunks it gets in the order in which they were written.
 type lineSearch struct {
 	match func([]byte) []int
 	limit int
 	until time.Time
 
-	attempt int // of the chunk that was fed last
+	attempt int // of the latest chunk
 	seq     int64
 	open    map[string]*openLine // by stream
 	found   []api.LogMatch
 }
 
-// openLine are the bytes of a stream that have been read and not searched: a line without its end and, after a search that has
-// reached a bound, the bytes behind it.
+// openLine has the bytes of a stream that were read but not searched yet: a line without its end and, after a search that reached a limit,
+// the bytes after it.
 type openLine struct {
 	offset int64 // of the first byte of text
 	text   []byte
 	parts  []linePart
 }
 
-// linePart says which chunk begins at an offset.
+// linePart is the offset at which a chunk begins.
 type linePart struct{ offset, seq int64 }
 
-// goesOn reports whether the bounds of the search are not reached yet.
+// goesOn reports whether the search is still within its limits.
 func (s *lineSearch) goesOn() bool { return len(s.found) < s.limit && time.Now().Before(s.until) }
 
 // feed searches the next chunk. It reports whether the whole chunk has been searched and the search may go on.
@@ -165,7 +165,7 @@ func (s *lineSearch) feed(l *flow.LogChunk, data []byte) bool {
 
 // add appends a chunk to the open line of its stream.
 func (s *lineSearch) add(l *flow.LogChunk, data []byte) {
-	if int64(len(data)) != l.Size { // its bytes are gone
+	if int64(len(data)) != l.Size { // its bytes are missing
 		delete(s.open, l.Stream)
 		return
 	}
@@ -236,8 +236,8 @@ func (s *lineSearch) line(stream string, o *openLine, n, end int) {
 	o.text, o.offset = o.text[end:], o.offset+int64(end)
 }
 
-// cursor is where the search goes on: behind the last chunk, and for a stream with an open line at the beginning of that line,
-// as in 1.42,stdout:1029.
+// cursor returns the position at which the search continues: after the last chunk, and for a stream with an open line at the beginning of
+// that line, for example 1.42,stdout:1029.
 func (s *lineSearch) cursor() string {
 	text := chunkID(s.attempt, s.seq)
 	for _, stream := range streams {

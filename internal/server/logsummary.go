@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// summedAttempts is how many attempts are summed up, the latest ones. Each costs two reads for every stream.
+// summedAttempts is how many attempts, the latest ones, are included. Each costs two reads for every stream.
 const summedAttempts = 50
 
 // logSummary answers with how many bytes each attempt has written to each stream. It reads only the first and last chunk of a
@@ -40,7 +40,7 @@ func (c *call) logSummary() error {
 	return c.json(http.StatusOK, out)
 }
 
-// sumStream reads the first and the last chunk of a stream. Offsets have no gaps, so the last one gives the length.
+// sumStream reads the first and the last chunk of a stream. Offsets have no gaps, so the last chunk gives the length.
 func (c *call) sumStream(x *flow.Execution, attempt int, name string) (s api.LogStream, err error) {
 	q := store.LogQuery{Execution: x.ID, Attempt: attempt, Stream: name, Limit: 1}
 	for _, q.Tail = range []int64{1, 0} {

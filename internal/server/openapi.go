@@ -12,7 +12,7 @@ import (
 
 const mediaOpenAPI = "application/openapi+json"
 
-// headerDocs explain request headers whose names do not.
+// headerDocs describes request headers whose names need an explanation.
 var headerDocs = map[string]string{
 	"Idempotency-Key": "Repeating a request with the same key returns the same executions; " +
 		"a different request with that key is refused (422). For a batch it covers the whole request; " +

@@ -9,14 +9,13 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// schemas makes the schemas of package api's types, separately for requests and answers. They differ: a request may give a
-// duration as a number and must not have unknown fields; an answer has durations as text, and clients must expect further
-// fields in later versions.
+// schemas has the schemas of package api's types, separately for requests and answers. They differ: a request may give a duration as a
+// number and must not have unknown fields, while an answer has durations as strings and may get more fields in later versions.
 type schemas struct{ in, out huma.Registry }
 
 const schemaPrefix = "#/components/schemas/"
 
-// newSchemas makes the schemas of all answers. A type that also occurs in requests has a second schema with another name.
+// newSchemas makes the schemas of all answers. A type that also occurs in requests gets a second schema with another name.
 func newSchemas(routes []route) schemas {
 	s := schemas{out: huma.NewMapRegistry(schemaPrefix, huma.DefaultSchemaNamer)}
 	register(s.out)
@@ -44,10 +43,10 @@ func newSchemas(routes []route) schemas {
 	return s
 }
 
-// inRequests is the suffix of the schema of a request's type that occurs in answers too.
+// inRequests is the suffix of the request schema of a type that also occurs in answers.
 const inRequests = "Request"
 
-// openTypes are the types of what answers leave open: the output of an execution that has run code, and the lines of a stream of outcomes.
+// openTypes are types inside fields that the schemas leave open: the output of an execution of code, and the lines of a stream of outcomes.
 // Generated clients need them: sdk/python/scripts/generate_types.py writes the classes of the Python package.
 var openTypes = []reflect.Type{reflect.TypeFor[api.CodeResult](), reflect.TypeFor[api.Outcome](), reflect.TypeFor[api.OutcomesEnd]()}
 
@@ -61,7 +60,7 @@ func register(r huma.Registry) {
 	r.RegisterTypeAlias(reflect.TypeFor[api.Status](), reflect.TypeFor[statusSchema]())
 }
 
-// finished adds the schemas of requests to those of answers and returns all; it is called when all are made.
+// finished adds the schemas of requests to those of answers and returns all; call it after all schemas are made.
 func (s schemas) finished() huma.Registry {
 	for _, schema := range s.in.Map() {
 		neverNull(schema)
@@ -74,8 +73,7 @@ func (s schemas) finished() huma.Registry {
 	return s.out
 }
 
-// neverNull marks the lists of an object as never null: an answer has no null, and a request leaves out lists that it does not
-// set.
+// neverNull marks the lists of an object as never null: an answer has no null, and a request leaves out unset lists.
 func neverNull(s *huma.Schema) {
 	for _, p := range s.Properties {
 		if p.Type == huma.TypeArray {

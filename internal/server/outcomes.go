@@ -30,7 +30,7 @@ func (c *call) outcomes(action string) error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	changed, stop := c.Engine.WatchAll() // before the first look, so that no change is missed
+	changed, stop := c.Engine.WatchAll() // before the first read, so that no change is missed
 	defer stop()
 	page, open, err := c.Engine.NumberedEnds(c.ctx(), l, after, endsAtOnce)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *call) outcomes(action string) error {
 	return c.ended(err)
 }
 
-// sendEnds sends outcomes, and returns the cursor behind the last one sent. It ends early if their outputs fill a page.
+// sendEnds sends outcomes, and returns the cursor after the last one sent. It ends early if their outputs fill a page.
 func (c *call) sendEnds(s *sse, page []store.Ended, outputs bool) (after int64, err error) {
 	found := make([]*flow.Execution, len(page))
 	for i := range page {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The parameters that several routes have in common.
+// Parameters that several routes share.
 var (
 	paramWait = param{name: "wait", kind: "string",
 		doc: "How long the response may wait for the end of the execution, for example 30s; at most 60s"}

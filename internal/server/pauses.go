@@ -50,7 +50,7 @@ func (c *call) resumeWork(of store.PauseKind, in *api.ResumeOrder) error {
 	return c.answerPause(&p, err)
 }
 
-// renderExecutionPause is the pause of an execution; nil if it has none.
+// renderExecutionPause returns the pause of an execution; nil if it has none.
 func renderExecutionPause(x *flow.Execution) *api.Pause {
 	p := x.State.Pause
 	if p == nil {
@@ -59,7 +59,7 @@ func renderExecutionPause(x *flow.Execution) *api.Pause {
 	return &api.Pause{Kind: "execution", Name: x.ID.String(), Paused: true, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason, Timers: timers(p)}
 }
 
-// timers says whether a pause lets timers stand still.
+// timers returns whether a pause stops timers.
 func timers(p *flow.Pause) string {
 	if p.Stops {
 		return "stop"
@@ -81,7 +81,7 @@ func (c *call) resumeExecution() error {
 	})
 }
 
-// changeExecution reads an order into in and carries it out.
+// changeExecution decodes an order into in and carries it out.
 func (c *call) changeExecution(in any, order func(flow.ID) (engine.WorkflowPause, error)) error {
 	id, err := c.execution()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// stalledAfter is how long a client may take to read 64 KB of an answer while others need what the call holds.
+	// stalledAfter is how long a client may take to read 64 KB of an answer while other calls need what this call holds.
 	stalledAfter = time.Second
-	// clearedWithin is how long a call that needs something waits for a call that was cut off to give it back.
+	// clearedWithin is how long a call waits for another call, which was cut off, to release what it holds.
 	clearedWithin = 2 * time.Second
 )
 
-// holders are the calls that hold what others need as well, a place or memory, until their client has read the answer. A client
-// that does not would keep it for as long as that may take: its call is cut off when another call needs what it holds.
+// holders are the calls that hold a shared place or memory until their client has read the answer. A client that reads slowly would keep it
+// for a long time, so its call is cut off when another call needs it.
 type holders struct {
 	mu  sync.Mutex
 	all map[*holder]struct{}
@@ -28,10 +28,10 @@ type holders struct {
 // holder is a call that holds something.
 type holder struct {
 	call *call
-	left chan struct{} // closed when it has given back what it holds
+	left chan struct{} // closed after the release
 }
 
-// join notes that a call holds something; leave is called when it has given it back.
+// join records that a call holds something; the caller calls leave when it has released it.
 func (h *holders) join(c *call) (leave func()) {
 	one := &holder{call: c, left: make(chan struct{})}
 	h.mu.Lock()
@@ -48,8 +48,8 @@ func (h *holders) join(c *call) (leave func()) {
 	}
 }
 
-// cutOff ends the call that has waited longest for its client, if that is longer than stalledAfter, and waits until it has given back what
-// it holds. It reports whether there was one.
+// cutOff ends the call that has waited longest for its client, if that is longer than stalledAfter, and waits until it has released what it
+// holds. It reports whether there was such a call.
 func (h *holders) cutOff() bool {
 	h.mu.Lock()
 	var slowest *holder
@@ -61,7 +61,7 @@ func (h *holders) cutOff() bool {
 	}
 	if slowest != nil {
 		slowest.call.cutShort.Store(true)
-		rc := http.NewResponseController(slowest.call.w) // under the lock: leave has not returned, so its handler runs
+		rc := http.NewResponseController(slowest.call.w) // under the lock: leave has not returned, so the handler of that call still runs
 		_ = rc.SetWriteDeadline(time.Now())
 	}
 	h.mu.Unlock()
@@ -77,7 +77,7 @@ func (h *holders) cutOff() bool {
 	return true
 }
 
-// atOnce has places for work of which only some may be done at once.
+// atOnce limits how many calls may do a kind of work at once.
 type atOnce struct {
 	free    chan struct{}
 	holders holders
@@ -94,7 +94,7 @@ func (p *atOnce) take() bool {
 	}
 }
 
-// occupy takes a place for a call. done frees it. If none is free, and no call that has one waits for its client, it refuses.
+// occupy reserves a place for a call. done frees it. If none is free and none of the holders waits for its client, it refuses.
 func (p *atOnce) occupy(c *call, what string) (done func(), err error) {
 	if !p.take() && (!p.holders.cutOff() || !p.take()) {
 		return nil, refusal(http.StatusTooManyRequests, api.ProblemOverloaded,
@@ -108,10 +108,10 @@ func (p *atOnce) occupy(c *call, what string) (done func(), err error) {
 }
 
 const (
-	// answersInFlight is how many bytes of large answers may be in memory at once: of the rows that they are made from and, once they are
-	// encoded, of the texts that clients read. A request beyond that is answered with 503 and Retry-After.
+	// answersInFlight limits the memory of large answers: the rows that they are made from and, once encoded, the texts that clients read. A
+	// request beyond that gets 503 and Retry-After.
 	answersInFlight = 64 << 20
-	// smallAnswer is the size up to which an answer is not counted: about as much as lies in the buffers of a connection anyway.
+	// smallAnswer is the size up to which an answer is not counted: about as much as a connection's buffers hold anyway.
 	smallAnswer = 64 << 10
 )
 
@@ -121,7 +121,7 @@ type answers struct {
 	holders holders
 }
 
-// grow changes what a call holds from so many bytes to others. An answer that is alone may be larger than the budget.
+// grow changes the bytes that a call holds. An answer may exceed the budget if no other one is held.
 func (a *answers) grow(from, to int64) bool {
 	if used := a.used.Add(to - from); used > answersInFlight && used > to && to > from {
 		a.used.Add(from - to)
@@ -130,8 +130,8 @@ func (a *answers) grow(from, to int64) bool {
 	return true
 }
 
-// hold counts the memory of a call's answer, which replaces what it has held so far. What a request has changed cannot be taken back: its
-// answer waits for memory before it is refused.
+// hold counts the memory of a call's answer, in place of the bytes that it held so far. A change cannot be taken back, so the answer to a
+// request that changed something waits for memory before it is refused.
 func (c *call) hold(size int) error {
 	n := int64(size)
 	if n <= smallAnswer {
@@ -157,7 +157,7 @@ func (c *call) hold(size int) error {
 	return nil
 }
 
-// release gives back what the answer has held.
+// release releases the memory of the answer.
 func (c *call) release() {
 	if c.leave != nil {
 		c.answers.used.Add(-c.memory)
@@ -167,8 +167,8 @@ func (c *call) release() {
 	}
 }
 
-// writeWithin writes b with a deadline for each piece, none of which is later than last, unless that is zero. A slow client may take as
-// long as it needs for the whole, and one that reads nothing is dropped after the first piece.
+// writeWithin writes b with a deadline for each piece, none of them later than last unless that is zero. A slow client may take as long as
+// it needs for the whole answer; a client that does not read is dropped after the first piece.
 func (c *call) writeWithin(rc *http.ResponseController, b []byte, last time.Time) error {
 	defer c.waits.Store(0)
 	for len(b) > 0 {
@@ -179,7 +179,7 @@ func (c *call) writeWithin(rc *http.ResponseController, b []byte, last time.Time
 		}
 		c.waits.Store(now.UnixNano())
 		err := rc.SetWriteDeadline(until)
-		if c.cutShort.Load() { // after the deadline was set: what cuts the call off does it in the other order
+		if c.cutShort.Load() { // after the deadline was set: cutOff does it in the other order
 			return errGone
 		}
 		n := 0

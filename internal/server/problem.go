@@ -21,7 +21,7 @@ import (
 
 const mediaProblem = "application/problem+json"
 
-// retryAfter is how many seconds a client is asked to wait when the server cannot take its request at the moment.
+// retryAfter is how many seconds a client should wait when the server cannot accept its request at the moment.
 const retryAfter = 1
 
 var titles = map[string]string{
@@ -74,7 +74,7 @@ func notFound(what, name string) *api.Problem {
 	return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no %s %.100q", what, name))
 }
 
-// missing is the answer to a look-up by name that failed: there is nothing of that name, or something else is wrong.
+// missing returns the answer to a failed look-up by name: not found, or another error.
 func missing(what, name string, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return notFound(what, name)
@@ -134,7 +134,7 @@ func problemOf(err error) *api.Problem {
 	return refusal(http.StatusInternalServerError, api.ProblemInternal, "the server's log has the details under the request's id")
 }
 
-// reason is the message of an error about an inquiry, without the names of the functions that were called.
+// reason returns the message of an error about an inquiry, without the names of the functions that were called.
 func reason(err error) string {
 	for next := errors.Unwrap(err); next != nil && errors.Unwrap(next) != nil; next = errors.Unwrap(next) {
 		err = next
@@ -142,7 +142,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// executionID finds the execution in errors of the engine and the stores, which name it in different words.
+// executionID finds the id of an execution in errors of the engine and the stores, which have different texts.
 var executionID = regexp.MustCompile(`\bex_[0-9a-z]{26}\b`)
 
 func fieldErrors(ps problem.List) []api.FieldError {
@@ -153,7 +153,7 @@ func fieldErrors(ps problem.List) []api.FieldError {
 	return out
 }
 
-// refuse answers with the problem that err stands for.
+// refuse answers with the problem for err.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := *problemOf(err)
 	p.Instance, p.RequestID = r.URL.Path, w.Header().Get("X-Request-Id")
@@ -164,7 +164,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	body, err := encode(p)
-	if err != nil { // it consists of strings and numbers, so there is none
+	if err != nil { // a problem has only strings and numbers, so there is no error
 		s.log.Error("encode problem", telemetry.Err, err)
 	}
 	w.Header().Set("Content-Type", mediaProblem)

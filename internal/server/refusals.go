@@ -12,8 +12,8 @@ import (
 // refusalsKept is how many refusals of one webhook are remembered.
 const refusalsKept = 100
 
-// refusals remembers the requests that webhooks have refused. It is in memory only, because a client without the secret must
-// not be able to write rows. Only existing webhooks have an entry.
+// refusals keeps the requests that webhooks have refused. It is in memory only, because a client without the secret must not be able to
+// write rows. Only existing webhooks have an entry.
 type refusals struct {
 	mu   sync.Mutex
 	last map[string][]api.HookRefusal // by webhook, the oldest first
@@ -33,7 +33,7 @@ func (k *refusals) add(hook, reason, message, remote string, at time.Time) {
 	k.last[hook] = append(list, api.HookRefusal{At: at.UTC(), Reason: reason, Message: problem.Clip(message, 300), Remote: remote})
 }
 
-// of returns the last refusals of a webhook, the latest first.
+// of returns the last refusals of a webhook, newest first.
 func (k *refusals) of(hook string) []api.HookRefusal {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// render makes the API's form of an execution.
+// render returns the API's form of an execution.
 func render(x *flow.Execution) api.Execution {
 	again := x.AsRerun()
 	out := api.Execution{
@@ -74,7 +74,7 @@ func caseVerdicts(output json.RawMessage) []api.CaseVerdict {
 	return run.Cases
 }
 
-// moment is a time for a field that is left out when there is none.
+// moment returns a time for an optional field; nil if it is zero.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -95,7 +95,7 @@ func renderEvent(e flow.Event) api.Event {
 	return api.Event{Seq: e.Seq, Attempt: e.Attempt, Type: string(e.Type), At: e.At, Data: e.Data}
 }
 
-// renderChunk makes the API's form of a chunk. Bytes that are text become text.
+// renderChunk returns the API's form of a chunk. UTF-8 becomes Text, other bytes Data.
 func renderChunk(l flow.LogChunk, data []byte) api.LogChunk {
 	out := api.LogChunk{Attempt: l.Attempt, Seq: l.Seq, Stream: l.Stream, Offset: l.Offset, Size: l.Size, At: l.At}
 	if utf8.Valid(data) {

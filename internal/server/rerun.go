@@ -52,7 +52,7 @@ func (c *call) rerunOptions() (id flow.ID, o engine.RerunOptions, err error) {
 	return id, o, nameAll(&o, &in)
 }
 
-// nameAll reads paths to tasks, and to items of tasks.
+// nameAll reads paths of tasks and of items.
 func nameAll(o *engine.RerunOptions, in *api.RerunRequest) error {
 	for _, text := range in.From {
 		if err := o.Name("from", text, nil); err != nil {

@@ -27,17 +27,17 @@ type route struct {
 	tag     string
 	summary string
 	params  []param // of the query
-	// anyQuery says that the client may send any query.
+	// anyQuery means that any query parameters are allowed.
 	anyQuery bool
 	headers  []string     // request headers that the route reads
 	body     reflect.Type // of the JSON body; nil: none
-	// document says that the body is a definition document instead, in YAML or JSON.
+	// document means that the body is a definition document in YAML or JSON.
 	document bool
-	// raw says that the body is bytes of any content.
+	// raw means that the body is any bytes.
 	raw bool
-	// form says that the body is a form of a browser.
+	// form means that the body is an HTML form.
 	form     bool
-	optional bool // the body may be left out
+	optional bool // the body may be missing
 	answers  []answer
 	handle   func(*call) error
 }
@@ -45,11 +45,11 @@ type route struct {
 // param is one parameter of the query.
 type param struct {
 	name, doc string
-	kind      string // JSON Schema's: string, integer, boolean
+	kind      string // type in JSON Schema: string, integer, boolean
 	repeat    bool
 	required  bool
 	choices   []string
-	begins    bool // an empty value is the beginning of a list
+	begins    bool // an empty value means the beginning of a list
 }
 
 // answer is a successful answer of a route.
@@ -69,7 +69,7 @@ func (rt *route) onlyEvents() bool {
 	return len(rt.answers) == 1 && rt.answers[0].body == nil && slices.Equal(rt.answers[0].media, []string{mediaEvents})
 }
 
-// routed is the handler of all requests: the routes, the checks before them, and problems for unknown paths.
+// routed returns the handler of all requests: the routes, the checks before them, and problems for unknown paths.
 func (s *Server) routed() (http.Handler, error) {
 	routes := s.routes()
 	mux := http.NewServeMux()
@@ -111,7 +111,7 @@ func (s *Server) routed() (http.Handler, error) {
 	return s.around(mux), nil
 }
 
-// served makes the handler of one route.
+// served returns the handler of one route.
 func (s *Server) served(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Server: s, w: w, r: r, route: rt, begun: time.Now()}
@@ -126,11 +126,11 @@ func (s *Server) served(rt *route) http.Handler {
 	})
 }
 
-// pollGrace is how long calls of workers in other processes may go on once draining has begun: long enough to commit a report,
-// and calls that wait for work end then.
+// pollGrace is how long calls of workers in other processes may go on after draining has begun: long enough to commit a report. Calls that
+// wait for work end then.
 const pollGrace = time.Second
 
-// lettingGo ends the requests to h a moment after draining has begun.
+// lettingGo ends the requests to h pollGrace after draining has begun.
 func (s *Server) lettingGo(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -141,7 +141,7 @@ func (s *Server) lettingGo(h http.Handler) http.Handler {
 	})
 }
 
-// around does what every request needs: an id, the guard, metrics, and a problem when the handler panics.
+// around adds to every request an id, the guard and metrics, and a problem if the handler panics.
 func (s *Server) around(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-Id")
@@ -178,14 +178,14 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 			done(seen.status)
 			s.noteWorker(r, id, seen.status)
 			if v != nil {
-				panic(http.ErrAbortHandler) // a part of an answer may have been sent: closing the connection keeps the client from taking it for complete
+				panic(http.ErrAbortHandler) // a part of the answer may have been sent: a closed connection keeps the client from taking it for complete
 			}
 		}()
 		mux.ServeHTTP(seen, r)
 	})
 }
 
-// seenWriter remembers the status that was sent.
+// seenWriter records the status that was sent.
 type seenWriter struct {
 	http.ResponseWriter
 	status int
@@ -217,8 +217,8 @@ func plainID(id string) bool {
 	return true
 }
 
-// noteWorker logs that a worker in another process was turned away: for its token, its version, or because its session has
-// ended, which looks like speaking for another's session.
+// noteWorker logs that a worker in another process was refused: for its token or its version, or because its session has ended, which looks
+// like a call for another worker's session.
 func (s *Server) noteWorker(r *http.Request, id string, status int) {
 	switch status {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired:
@@ -231,7 +231,7 @@ func (s *Server) noteWorker(r *http.Request, id string, status int) {
 	}
 }
 
-// workersPath is the prefix of the calls of workers in other processes.
+// workersPath is the prefix of calls by workers in other processes.
 const workersPath = "/api/v1/workers/"
 
 // pagePath is the prefix of the web page.

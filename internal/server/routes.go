@@ -406,7 +406,7 @@ func ruleRoutes() []route {
 	}
 }
 
-// pausing are the routes that pause and resume something.
+// pausing returns the routes that pause and resume something.
 func pausing(path, name, tag, what string, pause, resume func(*call) error) []route {
 	done := []answer{ok(reflect.TypeFor[api.Pause]())}
 	return []route{
@@ -418,7 +418,7 @@ func pausing(path, name, tag, what string, pause, resume func(*call) error) []ro
 	}
 }
 
-// pausingWork are the two for a queue, an action or a worker.
+// pausingWork returns the two routes for a queue, an action or a worker.
 func pausingWork(path string, of store.PauseKind, what string) []route {
 	return pausing(path, of.String(), tagCluster, what,
 		withBody(func(c *call, in *api.PauseOrder) error { return c.pauseWork(of, in) }),

@@ -69,7 +69,7 @@ func (c *call) resumeRule() error {
 	return c.steerRule(c.Engine.ResumeRule(c.ctx(), c.r.PathValue("name")))
 }
 
-// steerRule answers once every server follows the change.
+// steerRule answers once every server knows about the change.
 func (c *call) steerRule(err error) error {
 	if err == nil {
 		c.Engine.Settle(c.ctx())

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// saidAgain is how often the log repeats a message about requests that need no token.
+// saidAgain is the shortest time between two logs of the same message about requests that need no token.
 const saidAgain = time.Minute
 
-// said remembers when each message was last logged. Its keys are existing webhooks and parts of the server, so it stays small.
+// said stores when each message was last logged. Its keys are names of existing webhooks and parts of the server, so it stays small.
 type said struct {
 	mu   sync.Mutex
 	last map[string]time.Time

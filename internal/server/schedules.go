@@ -130,7 +130,7 @@ func (c *call) whySchedule() error {
 	return c.json(http.StatusOK, w)
 }
 
-// previewTimes is the most times of one schedule in a preview.
+// previewTimes is the largest number of times of one schedule in a preview.
 const previewTimes = 1000
 
 func (c *call) previewSchedules() error {
@@ -173,7 +173,7 @@ func (c *call) backfillSchedule(in *api.BackfillRequest) error {
 	return c.json(http.StatusOK, out)
 }
 
-// renderBackfilled renders a nominal time of a backfill, with how its execution stands.
+// renderBackfilled renders a nominal time of a backfill with the status of its execution.
 func renderBackfilled(k *store.Tick, executions map[flow.ID]*flow.Execution) api.BackfilledTime {
 	t := api.BackfilledTime{Nominal: k.Nominal, Execution: k.Execution.String()}
 	if x := executions[k.Execution]; x != nil {

@@ -20,7 +20,7 @@ var scoreParams = []param{
 	{name: "k", kind: "integer", repeat: true, doc: "Estimate pass@k, 1 to 10000; at most 20; default 1, 10 and 100"},
 }
 
-// scores says how many evaluations with a label have passed.
+// scores answers with how many evaluations with a label have passed.
 func (c *call) scores() error {
 	l := store.Label{Action: string(flow.KindCode)}
 	if text := c.query.Get("label"); text == "" {
@@ -68,13 +68,13 @@ func (c *call) scores() error {
 	return c.json(http.StatusOK, out)
 }
 
-// graded is what scores count of an evaluation that has ended.
+// graded has the part of a finished evaluation that scores count.
 type graded struct {
 	verdict string
-	labels  map[string]string // those that are asked for
+	labels  map[string]string // only the requested ones
 }
 
-// named are the labels with these names: of 100,000 evaluations the others may take a gigabyte.
+// named returns the labels with these names: for 100,000 evaluations the others may need a gigabyte.
 func named(labels map[string]string, names []string) map[string]string {
 	some := make(map[string]string, len(names))
 	for _, name := range names {
@@ -85,8 +85,8 @@ func named(labels map[string]string, names []string) map[string]string {
 	return some
 }
 
-// endedWith collects what has ended with a label, without what was retried, also where the retry has not ended. Retries that run are looked
-// for after the ends, and ends once more after that: a retry may end between two looks.
+// endedWith collects the finished evaluations with a label, except those that have a retry, even one that has not ended. It reads the ended
+// ones, then the running retries, then the ended ones again, because a retry may end between two reads.
 func (c *call) endedWith(l store.Label, names []string) ([]graded, *api.Scores, error) {
 	out := &api.Scores{Groups: []api.Score{}}
 	var ids []flow.ID
@@ -136,7 +136,7 @@ func (c *call) endedWith(l store.Label, names []string) ([]graded, *api.Scores, 
 	return kept, out, nil
 }
 
-// openRetries notes which executions those retry that have a label and have not ended.
+// openRetries records which executions are retried by unfinished executions with a label.
 func (c *call) openRetries(l store.Label, retried map[flow.ID]bool) error {
 	f := store.Filter{Labels: map[string]string{l.Name: l.Value}, Stages: slices.DeleteFunc(flow.Stages(), flow.Stage.Terminal), Oldest: true, Limit: endsAtOnce}
 	for {
@@ -158,13 +158,13 @@ func (c *call) openRetries(l store.Label, retried map[flow.ID]bool) error {
 	}
 }
 
-// group is what was graded with the same values of labels.
+// group has the evaluations with the same label values.
 type group struct {
 	api.Score
 	tasks map[string]score.Tally
 }
 
-// grouped counts by the values of labels, in the order of these. ok: there are not too many groups.
+// grouped counts by label values, in the order of by. ok is false if there are too many groups.
 func grouped(all []graded, by []string, task string) (groups []*group, ok bool) {
 	known := map[string]*group{}
 	for _, x := range all {

@@ -1,5 +1,5 @@
-// Package server offers the engine over HTTP: the API with its streams, the checks of tokens and cookies, and metrics. It
-// checks requests strictly, lets the engine decide, and answers with the types of package api.
+// Package server serves the engine over HTTP: the API with its streams, the checks of tokens and cookies, and metrics. It checks requests
+// strictly, calls the engine for all decisions, and answers with the types of package api.
 package server
 
 import (
@@ -25,32 +25,31 @@ import (
 type Options struct {
 	Engine *engine.Engine
 	Log    *slog.Logger
-	// Tracer records submissions, in the trace of the request or in one of their own; nil: none.
+	// Tracer records submissions, in the trace of the request or in a new one; nil: no tracing.
 	Tracer *telemetry.Tracer
 	// Version is the version that the server reports.
 	Version string
-	// Tokens are the bearer tokens that give access. Without any, all requests over a loopback address have access, and no
-	// others.
+	// Tokens are the bearer tokens that give access. Without tokens, only requests over a loopback address have access.
 	Tokens []string
-	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
+	// Workers serves /api/v1/workers/… for workers in other processes; nil: not served.
 	Workers http.Handler
-	// Broker returns the figures of the message broker between this server and its workers; nil: there is none.
+	// Broker returns the figures of the message broker between this server and its workers; nil: there is no broker.
 	Broker func() metrics.Broker
-	// Secret reads a secret that a webhook names, from a variable or a file of this process; nil: there are none.
+	// Secret reads a secret of a webhook from a variable or a file of this process; nil: there are no secrets.
 	Secret func(name string) (string, error)
-	// Page serves the web page, at / and beneath /ui/; nil: there is none. Its files need no token, because they hold no
-	// data: the page asks the API for that.
+	// Page serves the web page, at / and below /ui/; nil: there is no page. Its files need no token, because they contain no data: the page
+	// gets data from the API.
 	Page http.Handler
-	// Wires are protocols of other evaluators, each served beneath /compat/NAME/.
+	// Wires are protocols of other evaluators, each served below /compat/NAME/.
 	Wires []Wire
-	// Archive is the archive that this server shows; nil: it works. Requests that could change something are refused then.
+	// Archive is the archive that this server shows; nil: it is a normal server. With an archive it refuses requests that could change
+	// something.
 	Archive *api.Archive
-	// BodyLimit is the most bytes of a request's body; 0: 16 MB.
+	// BodyLimit is the largest size of a request's body; 0: 16 MB.
 	BodyLimit int64
-	// UploadLimit is the most bytes of one upload; 0: 1 GiB.
+	// UploadLimit is the largest size of one upload; 0: 1 GiB.
 	UploadLimit int64
-	// Reach is how many executions a list looks at one by one before it gives up and tells how far it has looked; 0:
-	// 40,000.
+	// Reach is how many executions a list examines one by one before it gives up and reports how far it got; 0: 40,000.
 	Reach int
 	// Patience is how long a client may take to read one answer, or 64 KB of a stream, before its connection is closed (a
 	// stream can be resumed); 0: 15 s.
@@ -128,12 +127,12 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler answers requests. Requests over a network have access by the rule of Options.Tokens; requests that a program in this
-// process makes (which have no local address) always have.
+// Handler returns the handler of all requests. Requests over a network have access by the rule of Options.Tokens; requests made inside this
+// process (which have no local address) always have access.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Serve answers on l until ctx ends, then stops in order: the server is no longer ready, streams and waits end, running
-// requests finish. It closes l. Without tokens it refuses an l that other machines can reach.
+// Serve answers on l until ctx ends, then stops in order: the server becomes not ready, streams and waits end, running requests finish. It
+// closes l. Without tokens it refuses an address that other machines can reach.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if len(s.tokens) == 0 && !isLocal(l.Addr()) {
 		_ = l.Close()
@@ -165,5 +164,5 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Drain makes the server no longer ready and ends streams and waits; requests are still answered. A second call does nothing.
+// Drain makes the server not ready and ends streams and waits; requests are still answered. A second call does nothing.
 func (s *Server) Drain() { s.drain() }

@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 )
 
-// A session gives a browser access by a cookie instead of the token, so that the page's scripts never hold the token. The
-// cookie holds its time of expiry and a MAC under a key derived from the token. So every server with the same token accepts it,
-// no server stores it, and it ends when the token is removed.
+// A session gives a browser access with a cookie instead of the token, so that the page's scripts never see the token. The cookie contains
+// its expiry time and a MAC under a key derived from the token. So every server with the same token accepts it, no server stores it, and it
+// becomes invalid when the token is removed.
 const (
 	sessionPath   = "/api/v1/session"
 	sessionLasts  = 12 * time.Hour
@@ -25,16 +25,15 @@ const (
 	loginBody     = 16 << 10    // bytes of a request to log in, which needs no token
 )
 
-// sessionKey is the key of the sessions of a token, derived from the token's digest.
+// sessionKey returns the key for the sessions of a token, derived from the token's digest.
 func sessionKey(digest [sha256.Size]byte) []byte {
 	m := hmac.New(sha256.New, digest[:])
 	m.Write([]byte("pawl session"))
 	return m.Sum(nil)
 }
 
-// sessionName is the name of a token's cookie. Browsers send cookies to every port of a host, so with one name for all, logging
-// in to a second Pawl would log out of the first. Over https the prefix __Host- keeps other hosts of the domain from setting
-// it.
+// sessionName returns the name of the cookie for a token. Browsers send cookies to every port of a host, so with a fixed name, logging in
+// to a second Pawl would log out of the first. Over https the prefix __Host- keeps other hosts of the domain from setting it.
 func sessionName(key []byte, secure bool) string {
 	id := sha256.Sum256(key)
 	name := "pawl-" + hex.EncodeToString(id[:4])
@@ -51,7 +50,7 @@ func sealSession(key []byte, end time.Time) string {
 	return base64.RawURLEncoding.EncodeToString(m.Sum(b))
 }
 
-// openSession reads the end of a session from its cookie; false if the cookie was not made with this key or has expired.
+// openSession returns the expiry time of a session from its cookie; false if the cookie was not made with this key or has expired.
 func openSession(key []byte, value string, now time.Time) (time.Time, bool) {
 	b, err := base64.RawURLEncoding.DecodeString(value)
 	if err != nil || len(b) != 8+sha256.Size {
@@ -63,8 +62,8 @@ func openSession(key []byte, value string, now time.Time) (time.Time, bool) {
 	return end, hmac.Equal(m.Sum(nil), b[8:]) && now.Before(end)
 }
 
-// sessionOf finds the session of a request's cookies. A request that changes something must have the page's header, and if the
-// browser names the origin of the request it must be this one, because browsers send cookies from pages of other ports too.
+// sessionOf finds the session in a request's cookies. A request that changes something must have the page's header, and its origin, if the
+// browser names one, must be this server, because browsers also send cookies from pages of other ports.
 func (s *Server) sessionOf(r *http.Request) (end time.Time, ok bool) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return time.Time{}, false
@@ -75,7 +74,7 @@ func (s *Server) sessionOf(r *http.Request) (end time.Time, ok bool) {
 	return s.cookieOf(r)
 }
 
-// cookieOf is the end of the session whose cookie a request has, however the request was made.
+// cookieOf returns the expiry time of the session in a request's cookies, however the request was made.
 func (s *Server) cookieOf(r *http.Request) (end time.Time, ok bool) {
 	for _, digest := range s.tokens {
 		key := sessionKey(digest)
@@ -105,8 +104,8 @@ func (c *call) session() error {
 	return c.json(http.StatusOK, out)
 }
 
-// logIn answers a token with a cookie. A wrong token and a malformed one get the same answer, which therefore reveals nothing
-// about tokens. After several wrong ones the address has to wait.
+// logIn answers a token with a cookie. A wrong token and a malformed one get the same answer, so it reveals nothing about tokens. After
+// several wrong tokens the address has to wait.
 func (c *call) logIn() error {
 	var in api.Login
 	if _, err := c.mediaType(mediaJSON); err != nil {

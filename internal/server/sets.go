@@ -14,16 +14,16 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// sets remembers which uploaded lists of cases are well, since thousands of evaluations name the same one.
+// sets remembers which uploaded lists of cases are valid, since thousands of evaluations use the same list.
 type sets struct {
 	mu   sync.Mutex
-	well map[string]bool // by sum, and by what else decides about cases
+	well map[string]bool // by SHA-256 and by the other fields on which the check depends
 }
 
-// setsKept bounds what is remembered.
+// setsKept is how many lists are remembered.
 const setsKept = 1000
 
-// take reports whether a list is known to be well, or notes that it is.
+// take reports whether a list is known to be valid, or records that it is.
 func (s *sets) take(key string, well bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *sets) take(key string, well bool) bool {
 	return s.well[key]
 }
 
-// wrongSet says what is wrong with the uploaded list that stands for the cases of code. One that is not there the engine refuses.
+// wrongSet checks the uploaded list that holds the cases of code. The engine refuses a list that does not exist.
 func (c *call) wrongSet(code *api.Code) (refused, err error) {
 	set := payload.SetOf(code)
 	sum, ok := blob.ParseSum(set)
@@ -60,7 +60,7 @@ func (c *call) wrongSet(code *api.Code) (refused, err error) {
 	var wrong *strictjson.Error
 	switch {
 	case errors.As(err, &wrong):
-		// A text of thousands of cases may have as many faults.
+		// A list of thousands of cases may have as many errors.
 		const most = 20
 		var all []api.FieldError
 		for _, p := range wrong.Problems[:min(most, len(wrong.Problems))] {
@@ -75,7 +75,7 @@ func (c *call) wrongSet(code *api.Code) (refused, err error) {
 	return nil, nil
 }
 
-// setContent reads an uploaded list; nil where it is not there.
+// setContent reads an uploaded list; nil if it does not exist.
 func (c *call) setContent(sum blob.Sum) (list []byte, refused, err error) {
 	r, u, err := c.Engine.Uploads().Open(c.ctx(), sum)
 	if errors.Is(err, store.ErrNotFound) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// submission is the engine's form of a submission.
+// submission returns the engine's form of a submission.
 func submission(in *api.Submission) engine.Submission {
 	s := engine.Submission{
 		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
@@ -41,7 +41,7 @@ func submission(in *api.Submission) engine.Submission {
 	return s
 }
 
-// evaluated is the submission for an evaluation; code is its program.
+// evaluated returns the submission of an evaluation; code is its program.
 func evaluated(in *api.Evaluation, code json.RawMessage) *api.Submission {
 	return &api.Submission{
 		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,

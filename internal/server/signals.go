@@ -15,12 +15,12 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// emission is the engine's form of an emission.
+// emission returns the engine's form of an emission.
 func emission(in *api.Emission, chain []string) engine.Emission {
 	return engine.Emission{Rules: chain, Trigger: in.Trigger, Data: in.Data, Key: in.Key, Subject: in.Subject, Source: flow.SourceAPI}
 }
 
-// chain reads the rules that have led to the request.
+// chain reads the chain of rules that led to the request.
 func (c *call) chain() ([]string, error) {
 	return c.Engine.Chain(c.ctx(), strings.Join(c.r.Header.Values(engine.ChainHeader), ","))
 }
@@ -37,7 +37,7 @@ func (c *call) emit(in *api.Emission) error {
 	return c.emitted(all[0], all[0].Err)
 }
 
-// emitted answers with the verdict on one signal.
+// emitted answers with the result for one signal.
 func (c *call) emitted(v engine.Emitted, err error) error {
 	if err != nil {
 		return fmt.Errorf("emit: %w", err)
@@ -100,7 +100,7 @@ func (c *call) emitBatch(in *api.EmissionBatch) error {
 	return c.json(http.StatusOK, out)
 }
 
-// renderSignal makes the API's form of a signal.
+// renderSignal returns the API's form of a signal.
 func renderSignal(s *flow.Signal) api.Signal {
 	if !json.Valid(s.Data) { // a damaged row must not hide the others of a list
 		s.Data, _ = json.Marshal(string(s.Data))
@@ -173,7 +173,7 @@ func (c *call) signals() error {
 		size.Signal(&rows[i])
 		page.Signals[i] = renderSignal(&rows[i])
 	}
-	if more || size.Full() { // behind a full page there may be no more
+	if more || size.Full() { // the next page may be empty
 		last := store.PlaceOf(&rows[len(rows)-1])
 		page.NextCursor = fmt.Sprintf("%d.%d", last.At.UnixMicro(), last.Number)
 	}

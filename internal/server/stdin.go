@@ -15,13 +15,13 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// stdinPiece is how many bytes of a body are taken at once.
+// stdinPiece is how many bytes of a body are stored at once.
 const stdinPiece = 64 << 10
 
 // mediaBytes includes the type that curl sends by default.
 var mediaBytes = []string{"application/octet-stream", "text/plain", "", "application/x-www-form-urlencoded"}
 
-// stdin answers with how many bytes an execution has been given to read.
+// stdin answers with how many bytes of stdin an execution has received.
 func (c *call) stdin() error {
 	x, err := c.reads()
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *call) sendInputState(x *flow.Execution, in flow.Input) error {
 	return c.json(http.StatusOK, api.Stdin{ID: x.ID.String(), Status: status(x.Stage), Offset: in.Size, Closed: in.Closed})
 }
 
-// reads loads the execution named in the path, which must be interactive.
+// reads loads the execution in the path, which must be interactive.
 func (c *call) reads() (*flow.Execution, error) {
 	x, err := c.get()
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *call) reads() (*flow.Execution, error) {
 	return x, nil
 }
 
-// feed gives the body to an execution as its input, piece by piece as the body arrives. Pieces that were taken stay, even if
-// the connection breaks later.
+// feed appends the body to an execution's stdin, piece by piece as the body arrives. Stored pieces stay, even if the connection breaks
+// later.
 func (c *call) feed() error {
 	at, last := c.number("offset", engine.AtEnd, 0, flow.InputLimit), c.flag("eof")
 	x, err := c.reads()
@@ -63,7 +63,7 @@ func (c *call) feed() error {
 	if _, err := c.mediaType(mediaBytes); err != nil {
 		return err
 	}
-	// A body of unknown size may be typed by a person, who may pause for long; one of a known size must arrive in time.
+	// A body of unknown size may come from a person, who may pause for long; a body of known size must arrive in time.
 	if c.r.ContentLength >= 0 {
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	} else {
@@ -103,7 +103,7 @@ func (c *call) feedFrom(body io.Reader, id flow.ID, at int64, last bool) (in flo
 	}
 }
 
-// cutOff says why the rest of a body was not read. Usually the execution has ended.
+// cutOff returns why the rest of a body was not read. Usually the execution has ended.
 func (c *call) cutOff(id flow.ID, fault error) error {
 	x, err := c.Engine.Reader().Get(context.WithoutCancel(c.ctx()), id)
 	if err == nil && x.Stage.Terminal() {
@@ -113,7 +113,7 @@ func (c *call) cutOff(id flow.ID, fault error) error {
 		Fix: "ask for the offset with GET, and go on from there"})
 }
 
-// letGoAtEnd ends the reading of the request's body when the execution ends or draining begins, until stop is called.
+// letGoAtEnd stops reading the request's body when the execution ends or draining begins, until stop is called.
 func (c *call) letGoAtEnd(id flow.ID) (stop func()) {
 	ctx, cancel := context.WithCancel(c.ctx())
 	waiting := &call{Server: c.Server, w: c.w, r: c.r.WithContext(ctx), route: c.route}
@@ -125,7 +125,7 @@ func (c *call) letGoAtEnd(id flow.ID) (stop func()) {
 			x, err := waiting.ending(end, maxWait)
 			end.Close()
 			if ctx.Err() == nil && (err != nil || x.Stage.Terminal() || c.draining.Err() != nil) {
-				// Without deadlines the client is in this process, and ends the body itself.
+				// If there are no deadlines, the client is in this process and ends the body itself.
 				_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
 				return
 			}

@@ -16,20 +16,20 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// A stream reads the store after each hint of a commit. pollEvery is how often it reads without one where other replicas commit unheard,
-// hintedPollEvery where hints come of all commits: then a hint is lost only with the server that had committed.
+// A stream reads the store after each hint of a commit. Without a hint it reads every pollEvery if other replicas' commits give no hints,
+// and every hintedPollEvery if all commits give hints: then a hint is lost only if the server that committed crashed.
 const (
 	pollEvery       = time.Second
 	hintedPollEvery = 5 * time.Second
 )
 
-// keepAlive is how often a quiet stream sends a sign of life; reconnectAfter is when a client should connect again.
+// keepAlive is how often a quiet stream sends a sign of life; reconnectAfter is how long a client should wait before it reconnects.
 const (
 	keepAlive      = 15 * time.Second
 	reconnectAfter = time.Second
 )
 
-// errGone means that the client has gone, or was dropped because it was too slow. It resumes by the last id that it saw.
+// errGone means that the client has disconnected, or was dropped because it was too slow. It can resume with the last id that it received.
 var errGone = errors.New("the reader has gone")
 
 const mediaEvents = "text/event-stream"
@@ -41,7 +41,7 @@ type sse struct {
 	rc   *http.ResponseController
 	buf  bytes.Buffer
 	sent time.Time // when the last message was sent
-	// lines says that each message is one line with its data.
+	// lines means that each message is one line with its data.
 	lines bool
 }
 
@@ -50,7 +50,7 @@ func (c *call) wantsStream() bool {
 	return c.r.Method == http.MethodGet && (c.accepts(mediaEvents) || c.route.onlyEvents())
 }
 
-// accepts reports whether the request names the media type among those that it accepts. A weight of 0 means that it is not accepted.
+// accepts reports whether the request accepts the media type. A weight of 0 means that it is not accepted.
 func (c *call) accepts(media string) bool {
 	for part := range strings.SplitSeq(c.r.Header.Get("Accept"), ",") {
 		if kind, params, err := mime.ParseMediaType(part); err == nil && kind == media {
@@ -108,11 +108,11 @@ func (s *sse) flush() error {
 		return nil
 	}
 	if s.call.hold(s.buf.Len()) != nil {
-		return errGone // the client asks again from where it is
+		return errGone // the client asks again from its position
 	}
 	err := s.call.writePieces(s.rc, s.buf.Bytes())
 	if s.buf.Reset(); s.buf.Cap() > 4*logsAtOnce {
-		s.buf = bytes.Buffer{} // a large output was among the messages
+		s.buf = bytes.Buffer{} // do not keep the memory of a large output
 	}
 	s.call.release()
 	if err != nil || s.rc.Flush() != nil {
@@ -144,11 +144,11 @@ func (c *call) writePieces(rc *http.ResponseController, b []byte) error {
 	return c.writeWithin(rc, b, time.Time{})
 }
 
-// follow streams the messages that more adds, until the execution has ended and more has nothing to add. more adds one piece of
-// bounded size, and reports whether there may be more at once. hinted says that all that more reads belongs to the execution itself: of
-// what another replica does to a workflow's tasks there is no hint.
+// follow streams the messages that more adds, until the execution has ended and more has nothing to add. more adds one piece of limited
+// size, and reports whether there may be more at once. hinted means that more reads only rows of the execution itself: changes of a
+// workflow's tasks by another replica give no hint.
 func (c *call) follow(id flow.ID, hinted bool, more func(*sse, *flow.Execution) (bool, error)) error {
-	changed, stop := c.Engine.Watch(id) // before the first look, so that no change is missed
+	changed, stop := c.Engine.Watch(id) // before the first read, so that no change is missed
 	defer stop()
 	view := c.Engine.View(id)
 	if _, err := view.Look(c.ctx()); err != nil {
@@ -161,8 +161,8 @@ func (c *call) follow(id flow.ID, hinted bool, more func(*sse, *flow.Execution) 
 	return c.ended(err)
 }
 
-// ended is the result of a stream. The status line has been sent, so the client cannot be told of an error: the
-// connection is closed, and the client, which asks again, gets the error as the answer.
+// ended handles the error of a stream. The status line has been sent, so the client cannot be told of the error: the connection is closed,
+// and the client gets the error when it asks again.
 func (c *call) ended(err error) error {
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
 		c.log.Warn("stream broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
@@ -182,7 +182,7 @@ func (c *call) pump(s *sse, view *engine.View, changed <-chan struct{}, hinted b
 	defer tick.Stop()
 	defer quiet.Stop()
 	for {
-		// The state is read before more is called, so after an end more finds everything.
+		// The state is read before more is called, so after the execution's end more finds everything.
 		x, err := view.Look(c.ctx())
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func (c *call) pump(s *sse, view *engine.View, changed <-chan struct{}, hinted b
 	}
 }
 
-// resume is the cursor from which a stream goes on: the last id that the client saw, or ?after=.
+// resume returns the cursor at which a stream continues: the last id that the client received, or ?after=.
 func (c *call) resume() (name, value string) {
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" && c.wantsStream() {
 		return "Last-Event-ID", last

@@ -49,7 +49,7 @@ func (c *call) evaluate() error {
 	return inBody(c.accept(sub, max(wait, min(time.Duration(in.Wait), maxWait))))
 }
 
-// evaluation is the engine's form of an evaluation.
+// evaluation returns the engine's form of an evaluation.
 func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 	code, err := json.Marshal(in.Code)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 	return sub, nil
 }
 
-// inBody changes the places of faults in an evaluation's input to those in the body, which has the input's fields as its own.
+// inBody converts the places of errors in an evaluation's input to places in the body, which has the input's fields as its own.
 func inBody(err error) error {
 	var refused *fault.Invalid
 	if !errors.As(err, &refused) {
@@ -91,7 +91,7 @@ func (c *call) unknownLanguage(code *api.Code) error {
 	return nil
 }
 
-// accept submits one execution and answers with it, after its end if the request waits for that.
+// accept submits one execution and answers with it, after its end if the request waits for it.
 func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
 		if sub.IdempotencyKey != "" && sub.IdempotencyKey != key {
@@ -126,8 +126,8 @@ func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 	return c.json(status, out)
 }
 
-// submitOne submits, and loads the new or existing execution. x is nil if it is new and its end is not waited for, or if
-// retention has removed it meanwhile.
+// submitOne submits, and loads the new or existing execution. x is nil if it is new and the request does not wait, or if retention has
+// removed it meanwhile.
 func (c *call) submitOne(sub engine.Submission, wait time.Duration) (v engine.Submitted, x *flow.Execution, err error) {
 	span, trace := c.submitting(1)
 	sub.Traceparent = trace
@@ -153,8 +153,8 @@ func (c *call) submitOne(sub engine.Submission, wait time.Duration) (v engine.Su
 	return v, x, err
 }
 
-// forgotten reports whether retention removed the execution of an idempotency key before it could be loaded. The key went with
-// it, so submitting again makes a new execution, as it would have a moment later.
+// forgotten reports whether retention removed the execution of an idempotency key before it could be loaded. The key was removed with it,
+// so submitting again makes a new execution, as it would have done a moment later.
 func forgotten(v engine.Submitted, err error) bool {
 	return v.Existing && errors.Is(err, store.ErrNotFound)
 }
@@ -167,7 +167,7 @@ func (c *call) submitBatch(in *api.Batch) error {
 	return c.acceptBatch("executions", subs, func(err error) error { return err })
 }
 
-// evaluateBatch submits many runs of code. Each is decoded by itself, so that a fault in one refuses that one only.
+// evaluateBatch submits many evaluations. Each is decoded separately, so that an error in one refuses only that one.
 func (c *call) evaluateBatch() error {
 	var in struct {
 		Evaluations []json.RawMessage `json:"evaluations"`
@@ -194,8 +194,8 @@ func (c *call) evaluateBatch() error {
 	return c.acceptBatch("evaluations", subs, inBody)
 }
 
-// acceptBatch submits the items of a field, and answers with the verdict on each. place changes the places of faults in a
-// submission to those in its item.
+// acceptBatch submits the items of a field, and answers with the result of each. place converts the places of errors in a submission to
+// places in its item.
 func (c *call) acceptBatch(field string, subs []engine.Submission, place func(error) error) error {
 	if err := checkBatch(field, len(subs)); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (c *call) acceptBatch(field string, subs []engine.Submission, place func(er
 	return c.json(http.StatusOK, out)
 }
 
-// checkBatch refuses a batch of no items, or of too many.
+// checkBatch refuses an empty batch, and one with too many items.
 func checkBatch(field string, n int) error {
 	if n == 0 || n > api.BatchLimit {
 		return invalid(api.FieldError{Path: field, Value: fmt.Sprintf("%d items", n),
@@ -241,7 +241,7 @@ func checkBatch(field string, n int) error {
 	return nil
 }
 
-// submitAll submits a batch; if it has an idempotency key, as one request.
+// submitAll submits a batch, as one request if it has an idempotency key.
 func (c *call) submitAll(key string, subs []engine.Submission) ([]engine.Submitted, error) {
 	if key == "" {
 		return c.Engine.Submit(c.ctx(), subs)
@@ -249,10 +249,10 @@ func (c *call) submitAll(key string, subs []engine.Submission) ([]engine.Submitt
 	return c.Engine.SubmitBatch(c.ctx(), key, subs)
 }
 
-// batchFaults is how many faults of one item are listed: a batch may have 10,000 items, and each a hundred faults.
+// batchFaults is how many errors of one item are listed: a batch may have 10,000 items with a hundred errors each.
 const batchFaults = 5
 
-// batchProblem is the problem of one item, with places in the whole body.
+// batchProblem returns the problem of one item, with places in the whole body.
 func batchProblem(at string, err error) *api.Problem {
 	p := *problemOf(err)
 	p.Errors = slices.Clone(p.Errors)
@@ -270,8 +270,8 @@ func batchProblem(at string, err error) *api.Problem {
 
 var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// submitting begins the span of a request that submits. It returns the trace context for the executions: that of the span, or
-// the caller's if nothing is recorded here.
+// submitting begins the span of a request that submits. It returns the trace context for the executions: that of the span, or the caller's
+// if nothing is recorded here.
 func (c *call) submitting(executions int) (*telemetry.Span, string) {
 	trace := c.traceparent()
 	span := c.Tracer.Root(trace, telemetry.SpanSubmit, c.begun, slog.String(telemetry.Path, c.route.path),
@@ -282,7 +282,7 @@ func (c *call) submitting(executions int) (*telemetry.Span, string) {
 	return span, span.Traceparent()
 }
 
-// traceparent is the caller's trace context. An invalid one is dropped, as the standard says.
+// traceparent returns the caller's trace context. An invalid one is dropped, as the standard requires.
 func (c *call) traceparent() string {
 	t := c.r.Header.Get("Traceparent")
 	if !traceparentForm.MatchString(t) {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// The least time between two messages of a stream of tasks is tasksPause, or a multiple of the time that making one took.
+// The shortest time between two messages of a stream of tasks is tasksPause, or tasksPauseRatio times as long as making a message takes.
 const (
 	tasksPause      = 100 * time.Millisecond
 	tasksPauseRatio = 4
@@ -43,7 +43,7 @@ func (c *call) tasks() error {
 	return c.follow(x.ID, false, func(s *sse, now *flow.Execution) (bool, error) { return false, c.addTasks(s, now, &stream, "") })
 }
 
-// workflow is the execution that the request names; it is refused if it is not a workflow.
+// workflow returns the execution in the path, which must be a workflow.
 func (c *call) workflow() (*flow.Execution, error) {
 	x, err := c.get()
 	if err == nil && x.Kind != flow.KindWorkflow {
@@ -55,11 +55,11 @@ func (c *call) workflow() (*flow.Execution, error) {
 // taskStream is the progress of a stream of a workflow's tasks.
 type taskStream struct {
 	items   int
-	changes bool // messages behind the first have only the tasks that have changed
+	changes bool // messages after the first have only the changed tasks
 	sent    []byte
 	tasks   [][]byte // each task as it was last sent
 	attempt int
-	next    time.Time // of the next message, at the earliest
+	next    time.Time // earliest time of the next message
 }
 
 // addTasks adds the state of a workflow's tasks to the stream, if it has changed.
@@ -87,8 +87,8 @@ func (c *call) addTasks(s *sse, x *flow.Execution, t *taskStream, id string) err
 	return s.add(api.StreamTasks, id, json.RawMessage(body))
 }
 
-// addTaskChanges adds the tasks that have changed since they were sent. The first message, and the first of another attempt,
-// has all.
+// addTaskChanges adds the tasks that have changed since they were last sent. The first message, and the first of another attempt, has all
+// tasks.
 func (c *call) addTaskChanges(s *sse, now *api.Tasks, t *taskStream, id string) error {
 	changes := api.TaskChanges{Status: now.Status, Attempt: now.Attempt, Tasks: []api.TaskChange{}}
 	whole := now.Attempt != t.attempt || len(now.Tasks) != len(t.tasks)
@@ -136,11 +136,11 @@ func (c *call) pauseUntil(t time.Time) bool {
 	}
 }
 
-// mostTaskRows is about how many executions an answer about a workflow's tasks lists: some 5 MB.
+// mostTaskRows is approximately how many executions an answer about a workflow's tasks lists: some 5 MB.
 const mostTaskRows = 20_000
 
-// share is how many executions of one task are listed: as many as asked for, or fewer if the workflow has so many foreach tasks
-// that the answer would list more than mostTaskRows.
+// share is how many executions of one task are listed: as many as requested, or fewer if the workflow has so many foreach tasks that the
+// answer would list more than mostTaskRows.
 func share(plan *definition.Workflow, items int) int {
 	wide := 0
 	for _, t := range plan.Tasks {
@@ -157,7 +157,7 @@ func share(plan *definition.Workflow, items int) int {
 // many reports whether a task can have more than one execution.
 func many(t *definition.Task) bool { return t.Foreach != nil || t.Repeat != nil }
 
-// taskStates makes the state of a workflow's tasks.
+// taskStates returns the state of a workflow's tasks.
 func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	out := api.Tasks{Workflow: x.ID.String(), Status: status(x.Stage), Attempt: x.Attempt}
 	plan, err := c.plan(x)
@@ -201,14 +201,14 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	return out, nil
 }
 
-// taskSum sums up the executions of one task. It holds only few of them at once.
+// taskSum sums up the executions of one task. It holds only few of them in memory.
 type taskSum struct {
 	most       int // how many to list
 	counts     map[flow.Stage]int
 	created    int
 	ended      int
 	reused     int
-	rerun      bool                 // the workflow is a rerun, so nothing of it came from the cache
+	rerun      bool                 // the workflow is a rerun, so none of its results came from the cache
 	overridden func(index int) bool // whether the item's output was given with the rerun
 	overrides  int
 	started    time.Time // the first start
@@ -217,7 +217,7 @@ type taskSum struct {
 	open, finished latest
 }
 
-// latest are the rows of a task with the highest indices.
+// latest has the rows of a task with the highest indexes.
 type latest []store.Child
 
 // add adds the row with the next index.
@@ -230,8 +230,8 @@ func (l *latest) add(r store.Child, most int) {
 
 func (l latest) last(n int) []store.Child { return l[len(l)-min(n, len(l)):] }
 
-// reused reports whether an execution of a task took over the outcome of another one, or an output that was given. No other
-// execution completes without a hand-off.
+// reused reports whether an execution of a task took over the outcome of another execution, or a supplied output. No other execution
+// completes without a hand-off.
 func reused(r *store.Child) bool { return r.Stage == flow.Completed && r.ClaimedAt.IsZero() }
 
 // add adds a row; rows come in the order of their index.
@@ -259,7 +259,7 @@ func (s *taskSum) add(r store.Child) {
 	s.finished.add(r, s.most)
 }
 
-// listed are the rows to list: the open ones, then the latest of those that have ended, sorted by index.
+// listed returns the rows to list: the unfinished ones, then the latest finished ones, sorted by index.
 func (s *taskSum) listed() []store.Child {
 	open := s.open.last(s.most)
 	rows := slices.Concat(open, s.finished.last(s.most-len(open)))
@@ -329,7 +329,7 @@ func fillTask(t *api.Task, def *definition.Task, mark store.Mark, sum *taskSum) 
 // marked reports whether m was decided about a task.
 func marked(mark store.Mark, m orchestration.Mark) bool { return mark.State == m.String() }
 
-// taskStatus sums up a task: the decision about it, or else the states of its executions, the worst outcome first.
+// taskStatus returns the status of a task: that of the decision about it, or else of its executions, the worst outcome first.
 func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Status {
 	open := t.Created - t.Ended
 	switch {
@@ -357,7 +357,7 @@ func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Sta
 	return api.TaskPending
 }
 
-// repeatStatus sums up a task that runs in rounds.
+// repeatStatus returns the status of a task that runs in rounds.
 func repeatStatus(t *api.Task, def *definition.Task, mark store.Mark, counts map[flow.Stage]int) api.Status {
 	switch {
 	case marked(mark, orchestration.Skipped):
@@ -380,7 +380,7 @@ func repeatStatus(t *api.Task, def *definition.Task, mark store.Mark, counts map
 	return api.Running
 }
 
-// plan is the workflow that an execution runs.
+// plan returns the workflow that an execution runs.
 func (c *call) plan(x *flow.Execution) (*definition.Workflow, error) {
 	d, _, err := c.Engine.Catalog().Get(c.ctx(), x.Action, x.Version)
 	if err != nil {

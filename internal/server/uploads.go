@@ -18,7 +18,7 @@ import (
 // defaultUploadLimit is the most bytes of one upload, unless the options have another number.
 const defaultUploadLimit = 1 << 30
 
-// sum reads the sum in the path.
+// sum reads the SHA-256 in the path.
 func (c *call) sum() (blob.Sum, error) {
 	text := c.r.PathValue("blob")
 	sum, ok := blob.ParseSum(text)
@@ -45,8 +45,8 @@ func (c *call) head() error {
 	return nil
 }
 
-// upload stores the body, piece by piece as it arrives. If the content exists already it is kept for longer, and a client that
-// waits with "Expect: 100-continue" need not send it.
+// upload stores the body, piece by piece as it arrives. If the content already exists, it is kept for longer, and a client that sends
+// "Expect: 100-continue" need not send it.
 func (c *call) upload() error {
 	sum, err := c.sum()
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *call) waitsToBeAsked() bool {
 	return strings.EqualFold(c.r.Header.Get("Expect"), "100-continue")
 }
 
-// refuseUpload says why a body was not stored: a fault in reading it, or the engine's error.
+// refuseUpload returns why a body was not stored: an error in reading it, or the engine's error.
 func (c *call) refuseUpload(fault, err error) error {
 	var beyond *http.MaxBytesError
 	switch {
@@ -114,7 +114,7 @@ func (c *call) uploadTooLarge() error {
 		fmt.Sprintf("the content has more than the %d bytes that one upload may have: split it, or raise the server's setting upload_limit", c.UploadLimit))
 }
 
-// uploadBody reads a request's body, each piece of which may take bodyTimeout, and remembers its error.
+// uploadBody reads a request's body, each piece of which may take bodyTimeout, and records its error.
 type uploadBody struct {
 	call  *call
 	from  io.Reader

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// burstPages is how many pages of a list are read at one look, until an item is found that was sent before.
+// burstPages is how many pages of a list are read at most, until an item is found that was sent before.
 const burstPages = 10
 
-// watchList streams a list: the items of its first page at once, the oldest first, and then each that is new or changes while
-// it is on that page. next reads the following page, the latest item first; it begins anew after restart. A stream cannot be
-// resumed: a client that connects again gets the first page again.
+// watchList streams a list: at once the items of its first page, oldest first, and then each item that is new or changes while it is on
+// that page. next reads the following page, latest item first; after restart it begins again. A stream cannot be resumed: a client that
+// reconnects gets the first page again.
 func watchList[T any](c *call, name string, key func(*T) string, restart func(), next func() ([]T, error)) error {
-	changed, stop := c.Engine.WatchAll() // before the first look, so that no change is missed
+	changed, stop := c.Engine.WatchAll() // before the first read, so that no change is missed
 	defer stop()
 	sent := map[string][sha256.Size]byte{}
 	look := func() (news []json.RawMessage, err error) {

@@ -19,7 +19,7 @@ func (c *call) why() error {
 	return c.json(http.StatusOK, w)
 }
 
-// whyMany answers what each of some executions waits for, one after the other: a workflow's answer may look at 40 others.
+// whyMany answers what each of some executions waits for, one after the other: the answer for a workflow may read 40 others.
 func (c *call) whyMany(in *api.WhyRequest) error {
 	if n := len(in.IDs); n == 0 || n > api.WhyLimit {
 		return invalid(api.FieldError{Path: "ids", Message: fmt.Sprintf("it names %d executions", n), Fix: fmt.Sprintf("name 1 to %d", api.WhyLimit)})

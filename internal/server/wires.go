@@ -14,27 +14,27 @@ import (
 // wiresPath is the prefix of the protocols of other evaluators.
 const wiresPath = "/compat/"
 
-// Wire is a protocol of another evaluator. Its requests pass the checks that all requests pass, and its paths are beneath /compat/NAME/.
+// Wire is a protocol of another evaluator. Its requests pass the same checks as all requests, and its paths are below /compat/NAME/.
 type Wire struct {
 	Name string
 	// TokenHeader is a header that has the token in place of Authorization: Bearer; "": there is none.
 	TokenHeader string
-	// Outcomes are what Handler may count.
+	// Outcomes are the values that Handler may count.
 	Outcomes []string
-	// Handler makes the handler, which counts what becomes of the evaluations that it is asked for. Its requests have paths beneath the
-	// prefix, end when the server begins to stop, and have bodies of at most Options.BodyLimit bytes. A body that the server has no memory for
-	// now cannot be read.
+	// Handler returns the handler, which counts the outcome of each evaluation. The paths of its requests are below the prefix, they end when
+	// the server begins to stop, and their bodies have at most Options.BodyLimit bytes. Reading a body fails if the server has no memory for
+	// it now.
 	Handler func(count func(outcome string)) http.Handler
 }
 
 func (w Wire) prefix() string { return wiresPath + w.Name + "/" }
 
-// wired is the handler of one wire.
+// wired returns the handler of one wire.
 func (s *Server) wired(w Wire) http.Handler {
 	s.metrics.Wire(w.Name, w.Outcomes)
 	inner := http.StripPrefix(strings.TrimSuffix(w.prefix(), "/"), w.Handler(func(outcome string) { s.metrics.Wired(w.Name, outcome) }))
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		// The values of the request's context would make the calls of this process look like the client's, to be checked once more.
+		// The values of the request's context would make the calls inside this process look like the client's, so they would be checked again.
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
 		defer context.AfterFunc(r.Context(), func() { cancel(context.Canceled) })()
@@ -49,7 +49,7 @@ func (s *Server) wired(w Wire) http.Handler {
 	})
 }
 
-// countedBody counts what is read beyond a small body in a budget, until it is released.
+// countedBody counts in a budget the bytes read beyond a small body, until it is released.
 type countedBody struct {
 	io.ReadCloser
 	among      *budget

@@ -1,10 +1,10 @@
-// Package compat has what the wires of other evaluators share: clients of SandboxFusion, open-instruct, Piston and Judge0 speak to Pawl as
-// they did to those servers. A wire is a package beneath this one. It translates a request into an evaluation, and the evaluation's end
-// into an answer of its protocol. Evaluations are submitted as POST /api/v1/evaluations submits them, by the same checks and limits.
+// Package compat has the code that the wires of other evaluators share: clients of SandboxFusion, open-instruct, Piston and Judge0 can use
+// Pawl instead of those servers. A wire is a package below this one. It translates a request into an evaluation, and the evaluation's
+// result into an answer of its protocol. Evaluations are submitted as by POST /api/v1/evaluations, with the same checks and limits.
 //
-// These protocols have no word for "nothing is known of the program", or one that their clients take for a failed program. So a wire waits
-// for an evaluation's end, through lost workers and a store that is away, for as long as the client waits ([Shell.Run]), and tells the rest
-// ([ErrLate], [Lost]) by the signal that its clients try again or report.
+// These protocols cannot express "nothing is known about the program", or their clients take that for a failed program. So a wire waits for
+// the end of an evaluation, even when workers are lost or the store is unreachable, as long as the client waits ([Shell.Run]). If there is
+// no result ([ErrLate], [Lost]), it answers in the way that makes its clients retry or report an error.
 package compat
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/pawl-run/pawl/internal/language"
 )
 
-// Pawl is what a wire needs of the server. A *client.Client is one; it must try again what is refused for the moment as long as its context
+// Pawl is the part of the API that a wire uses. A *client.Client implements it; it must retry temporary refusals as long as its context
 // lasts.
 type Pawl interface {
 	Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error)
@@ -39,23 +39,23 @@ type Pawl interface {
 	File(ctx context.Context, id, path string) (io.ReadCloser, error)
 }
 
-// The outcomes of evaluations that come over a wire, for metrics.
+// The outcomes of a wire's evaluations, for metrics.
 const (
-	Answered = "answered" // the client was told how the program ended
-	Accepted = "accepted" // the client was given a token, to ask for the end later
-	Declined = "refused"  // the request was the client's mistake
-	Late     = "late"     // nothing was known when the client's time was up
-	Broken   = "lost"     // the evaluation ended without a word about the program
-	Gone     = "gone"     // the client left before the end
+	Answered = "answered" // the client got the program's result
+	Accepted = "accepted" // the client got a token, to ask for the result later
+	Declined = "refused"  // the request was wrong
+	Late     = "late"     // there was no result when the client's time was up
+	Broken   = "lost"     // the evaluation ended without a result for the program
+	Gone     = "gone"     // the client disconnected before the end
 )
 
-// Outcomes lists them.
+// Outcomes lists all outcomes.
 func Outcomes() []string { return []string{Answered, Accepted, Declined, Late, Broken, Gone} }
 
-// ErrLate says that the client's time is up, or the server is stopping, and nothing is known of the program.
+// ErrLate means that the client's time is up, or that the server is stopping, and there is no result yet.
 var ErrLate = errors.New("there was no worker, or no answer from the store, while the client waits: send the request again")
 
-// Lost says that an evaluation has ended without a word about the program, for example because its workers were lost five times.
+// Lost means that an evaluation ended without a result for the program, for example because its workers were lost five times.
 type Lost struct {
 	Execution string
 	Reason    string
@@ -63,7 +63,7 @@ type Lost struct {
 
 func (l *Lost) Error() string { return fmt.Sprintf("execution %s: %s", l.Execution, l.Reason) }
 
-// Refused says that a request cannot be carried out. Paths are places in the client's request.
+// Refused means that a request cannot be carried out. The paths of its errors are places in the client's request.
 type Refused struct {
 	Status int // 400, 413, 415 or 422
 	Errors []api.FieldError
@@ -76,53 +76,53 @@ func (r *Refused) Error() string {
 	return r.Errors[0].String()
 }
 
-// Refuse makes a Refused of one problem.
+// Refuse returns a Refused with one error.
 func Refuse(path, value, message, fix string) *Refused {
 	return &Refused{http.StatusUnprocessableEntity, []api.FieldError{{Path: path, Value: value, Message: message, Fix: fix}}}
 }
 
-// Shell carries the evaluations of one wire.
+// Shell runs the evaluations of one wire.
 type Shell struct {
 	Pawl
-	Wire  string               // its name, which evaluations have as their label "wire"
+	Wire  string               // its name, the value of the evaluations' label "wire"
 	Count func(outcome string) // called once for each evaluation
-	// Places are the fields of a request that those of an evaluation come from, such as "run_timeout" for "limits.wall".
+	// Places maps paths of an evaluation to the request fields that they come from, for example "limits.wall" to "run_timeout".
 	Places map[string]string
 }
 
-// Options are what a wire is made with.
+// Options are the options of a wire.
 type Options struct {
 	Pawl
 	Count     func(outcome string)
-	Languages []language.Name // those that the server knows of; workers may bring others
+	Languages []language.Name // languages that the server knows; workers may have others
 }
 
-// Shell is a shell of the wire with a name.
+// Shell returns a shell for the wire with a name.
 func (o Options) Shell(wire string, places map[string]string) Shell {
 	return Shell{Pawl: o.Pawl, Wire: wire, Count: o.Count, Places: places}
 }
 
-// Grace is how much longer than both of its time limits a request is held. Several clients wait 10 s longer than that; the answer is on its
-// way a second before.
+// Grace is how much longer a request is held than both of its time limits. Several clients wait 10 s longer than their limits; the answer
+// leaves a second before that.
 const Grace = 9 * time.Second
 
-// Attempts of one evaluation. They are for broken machines: a program that fails has one.
+// The attempts of one evaluation. Only lost attempts are repeated: a program that fails has one attempt.
 const (
 	attempts = 5
-	between  = 200 * time.Millisecond // before the second; it doubles, so all five take 3 s more
+	between  = 200 * time.Millisecond // delay before the second attempt; it doubles, so all five take 3 s more
 )
 
-// Done is the end of an evaluation whose program was judged.
+// Done is the result of an evaluation whose program was judged.
 type Done struct {
 	api.CodeResult
 	ID             string
-	Stdout, Stderr []byte // all that the program wrote
-	// CompileStdout and CompileStderr are all that the compiler wrote.
+	Stdout, Stderr []byte // everything that the program wrote
+	// CompileStdout and CompileStderr are everything that the compiler wrote.
 	CompileStdout, CompileStderr []byte
 }
 
-// Run evaluates e, and waits for its end for the time within. An attempt that is lost with its worker or machine is made again within that
-// time. The error is a [*Refused], [ErrLate] or a [*Lost]. The evaluation is killed where nobody waits for it any more.
+// Run evaluates e and waits up to within for its end. An attempt that is lost with its worker or machine is repeated within that time. The
+// error is a [*Refused], [ErrLate] or a [*Lost]. The evaluation is killed when its client no longer waits for it.
 func (s *Shell) Run(ctx context.Context, e api.Evaluation, within time.Duration) (*Done, error) {
 	done, err := s.run(ctx, e, within)
 	switch {
@@ -136,7 +136,7 @@ func (s *Shell) Run(ctx context.Context, e api.Evaluation, within time.Duration)
 	return done, err
 }
 
-// Counted counts the outcome of an error of this package, and returns it.
+// Counted counts the outcome that belongs to an error of this package, and returns the error.
 func (s *Shell) Counted(err error) error {
 	var refused *Refused
 	var lost *Lost
@@ -169,7 +169,7 @@ func (s *Shell) run(ctx context.Context, e api.Evaluation, within time.Duration)
 	return s.Done(ctx, x)
 }
 
-// Submit hands in an evaluation whose attempts are made again when they are lost with their worker or machine. Nothing is counted. The
+// Submit submits an evaluation whose attempts are repeated if they are lost with their worker or machine. It does not count an outcome. The
 // error is a [*Refused], [ErrLate] or a [*Lost].
 func (s *Shell) Submit(ctx context.Context, e api.Evaluation) (*api.Execution, error) {
 	labels := map[string]string{"wire": s.Wire}
@@ -183,20 +183,20 @@ func (s *Shell) Submit(ctx context.Context, e api.Evaluation) (*api.Execution, e
 	return x, nil
 }
 
-// Left reports whether the client of a request has gone.
+// Left reports whether the client of a request has disconnected.
 func Left(ctx context.Context) bool {
 	return context.Cause(ctx) == context.Canceled //nolint:errorlint // the cause of a client that left is Canceled itself
 }
 
-// Abandon kills an evaluation that nobody waits for. Where the store does not answer, the evaluation goes on until
-// its total timeout or its limits end it.
+// Abandon kills an evaluation for which no client waits. If the store does not answer, the evaluation goes on until its total timeout or
+// its limits end it.
 func (s *Shell) Abandon(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, _ = s.Kill(ctx, id, "the client of the wire "+s.Wire+" does not wait for it any more", 0)
 }
 
-// Failure sorts an error of the client by whose fault it is.
+// Failure turns an error of the client into a [*Refused], [ErrLate] or [*Lost].
 func (s *Shell) Failure(id string, err error) error {
 	var p *api.Problem
 	switch {
@@ -208,7 +208,7 @@ func (s *Shell) Failure(id string, err error) error {
 	return ErrLate
 }
 
-// Done reads how an evaluation has ended, and all that was written. The error is [ErrLate] or a [*Lost].
+// Done returns the result of an evaluation with all output. The error is [ErrLate] or a [*Lost].
 func (s *Shell) Done(ctx context.Context, x *api.Execution) (*Done, error) {
 	d, err := Judged(x)
 	if err == nil {
@@ -220,7 +220,7 @@ func (s *Shell) Done(ctx context.Context, x *api.Execution) (*Done, error) {
 	return d, nil
 }
 
-// Judged is how an evaluation has ended, without what was written. The error is [ErrLate] or a [*Lost].
+// Judged returns the result of an evaluation without the full output. The error is [ErrLate] or a [*Lost].
 func Judged(x *api.Execution) (*Done, error) {
 	d := &Done{ID: x.ID}
 	code, reason := "", "it ended without a result"
@@ -236,13 +236,13 @@ func Judged(x *api.Execution) (*Done, error) {
 	return d, nil
 }
 
-// output reads all that the compiler and the program wrote. The error is [ErrLate] or a [*Lost].
+// output reads everything that the compiler and the program wrote. The error is [ErrLate] or a [*Lost].
 func (s *Shell) output(ctx context.Context, x *api.Execution, d *Done) error {
 	c := d.Compile
 	if c == nil {
 		c = &api.CodeResult{}
 	}
-	// The log of a stream has what the compiler wrote, and then what the program wrote.
+	// The log of a stream has the compiler's output followed by the program's.
 	for _, part := range []struct {
 		into       *[]byte
 		inline     []byte
@@ -274,7 +274,7 @@ func (s *Shell) output(ctx context.Context, x *api.Execution, d *Done) error {
 	return nil
 }
 
-// Contents returns the bytes of a file that the program left.
+// Contents returns the bytes of a result file.
 func (s *Shell) Contents(ctx context.Context, id string, f api.ResultFile) ([]byte, error) {
 	switch {
 	case f.Content != nil:
@@ -294,7 +294,7 @@ func (s *Shell) Contents(ctx context.Context, id string, f api.ResultFile) ([]by
 	return b, nil
 }
 
-// Text is b as a text of JSON. Where b is not UTF-8, which no such text can hold, note says where; the text has U+FFFD there.
+// Text returns b as a JSON string. If b is not UTF-8, the string has U+FFFD at the invalid bytes, and note says where the first one is.
 func Text(name string, b []byte) (text, note string) {
 	if utf8.Valid(b) {
 		return string(b), ""
@@ -306,16 +306,16 @@ func Text(name string, b []byte) (text, note string) {
 	return string([]rune(string(b))), fmt.Sprintf("%s is not UTF-8, from byte %d on: what is not is shown as U+FFFD", name, at)
 }
 
-// Signal is the number of a signal by its name, such as 11 for SIGSEGV; 0 where there is none.
+// Signal returns the number of a signal, for example 11 for SIGSEGV, or 0 for an unknown name.
 func Signal(name string) int { return int(unix.SignalNum(name)) }
 
-// Seconds is a number of seconds as a duration, and whether a wire may ask for it: more than 0, and a day at most.
+// Seconds returns a number of seconds as a duration, and whether a wire may request it: it must be more than 0 and at most a day.
 func Seconds(s float64) (api.Duration, bool) {
 	d := api.Duration(s * float64(time.Second))
 	return d, s > 0 && s <= time.Duration(api.MaxWall).Seconds() && d > 0
 }
 
-// Visible is a program that is not empty. Other evaluators let an interpreter run an empty one, and a model may well write none.
+// Visible returns a program that is not empty. Other evaluators let an interpreter run an empty program, and a model may write one.
 func Visible(language, source string) string {
 	if strings.TrimSpace(source) != "" {
 		return source

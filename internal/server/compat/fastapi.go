@@ -7,12 +7,12 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Detail is the body of an error of servers that are written with FastAPI: a text, or a list of what is wrong with the request.
+// Detail is the error body of servers written with FastAPI: a text, or a list of the request's errors.
 type Detail struct {
 	Detail any `json:"detail"`
 }
 
-// Fault is an item of such a list.
+// Fault is an item of that list.
 type Fault struct {
 	Type  string   `json:"type"`
 	Loc   []string `json:"loc"`
@@ -20,8 +20,7 @@ type Fault struct {
 	Input string   `json:"input,omitempty"`
 }
 
-// FastAPI answers with an error as FastAPI does: 422 with the faults of a request, 504 where the client's time is up, 500 for what was
-// lost.
+// FastAPI answers with an error as FastAPI does: 422 with the errors of a request, 504 for ErrLate, 500 for Lost.
 func FastAPI(w http.ResponseWriter, err error) {
 	var refused *Refused
 	switch {
@@ -46,7 +45,7 @@ func FastAPI(w http.ResponseWriter, err error) {
 	}
 }
 
-// NoSuch answers requests to paths that a wire of FastAPI's kind does not have.
+// NoSuch answers requests for paths that a FastAPI wire does not have.
 func NoSuch(w http.ResponseWriter, r *http.Request) {
 	Answer(w, http.StatusNotFound, Detail{"there is no " + r.Method + " " + r.URL.Path + " on this wire"})
 }

@@ -18,8 +18,8 @@ import (
 
 var rules strictjson.Rules
 
-// Read reads the JSON body of a request into a struct. A field that the struct does not have is refused, since a wire that ignored it would
-// do something else than was asked. The error is a [*Refused], or [ErrLate] where the server has no room for the body now.
+// Read reads the JSON body of a request into a struct. It refuses unknown fields, because a wire that ignored one would not do what was
+// asked. The error is a [*Refused], or [ErrLate] if the server has no memory for the body now.
 func (s *Shell) Read(r *http.Request, out any) error { return s.Counted(read(r, out)) }
 
 func read(r *http.Request, out any) error {
@@ -54,7 +54,7 @@ func Decode(body []byte, out any) error {
 	return nil
 }
 
-// refused is a problem of the evaluation at its places in the wire's request.
+// refused maps the errors of an evaluation to places in the wire's request.
 func (s *Shell) refused(p *api.Problem) *Refused {
 	r := &Refused{Status: p.Status}
 	for _, e := range p.Errors {
@@ -72,13 +72,13 @@ func (s *Shell) refused(p *api.Problem) *Refused {
 	return r
 }
 
-// patience is how long a client may take to read an answer; longer by perMegabyte for each megabyte.
+// patience is how long a client may take to read an answer, plus perMegabyte for each megabyte.
 const (
 	patience    = 15 * time.Second
 	perMegabyte = 4 * time.Second
 )
 
-// Answer writes v as JSON. A client that does not read it in time loses its connection.
+// Answer writes v as JSON. The connection is closed if the client does not read it in time.
 func Answer(w http.ResponseWriter, status int, v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -91,5 +91,5 @@ func Answer(w http.ResponseWriter, status int, v any) {
 	// A writer without deadlines has no connection that a slow client could hold.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience + perMegabyte*time.Duration(b.Len()>>20)))
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // an error means that the client has gone
+	_, _ = w.Write(b.Bytes()) // an error means that the client has disconnected
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Broker are a server's figures about the message broker between it and its workers.
+// Broker has a server's metrics about the message broker between it and its workers.
 type Broker struct {
 	Up          bool
 	Lines       map[string]BrokerLine
@@ -15,11 +15,11 @@ type Broker struct {
 	Rebuilt     int64
 }
 
-// BrokerLine is one of the broker's lines.
+// BrokerLine has the metrics of one of the broker's lines.
 type BrokerLine struct {
 	Delivered int64 // messages that this server has received
 	Waiting   int64
-	Bytes     int64 // -1: the broker does not tell
+	Bytes     int64 // -1: unknown
 	Oldest    time.Duration
 }
 

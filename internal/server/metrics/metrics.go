@@ -1,5 +1,5 @@
-// Package metrics has the figures of a server and its engine for Prometheus: the engine's counters, what a survey of the store finds, the
-// requests, the broker and the process.
+// Package metrics exports Prometheus metrics of a server and its engine: the engine's counters, surveys of the store, requests, the broker
+// and the process.
 package metrics
 
 import (
@@ -27,7 +27,8 @@ type Options struct {
 	Broker func() Broker
 }
 
-// Metrics answers a scrape as an http.Handler. Of the store it shows the latest survey: call Look before. It is safe for concurrent use.
+// Metrics is an http.Handler that answers a scrape. For the store it shows the latest survey, so call Look before. It is safe for
+// concurrent use.
 type Metrics struct {
 	http.Handler
 	options  Options
@@ -39,12 +40,12 @@ type Metrics struct {
 	wires    *prometheus.CounterVec
 }
 
-// engineFigure is one of the engine's figures and the name of its metric.
+// engineFigure is one of the engine's figures with the description of its metric.
 type engineFigure struct {
 	name  string
 	kind  prometheus.ValueType
 	desc  *prometheus.Desc
-	value func(engine.Stats) (v float64, known bool) // the metric is absent while its value is not known
+	value func(engine.Stats) (v float64, known bool) // if the value is not known, the metric is left out
 }
 
 func count(name, help string, value func(engine.Stats) int64) engineFigure {
@@ -52,7 +53,7 @@ func count(name, help string, value func(engine.Stats) int64) engineFigure {
 		value: func(s engine.Stats) (float64, bool) { return float64(value(s)), true }}
 }
 
-// described is the description of one of Pawl's metrics.
+// described returns the description of one of Pawl's metrics.
 func described(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(telemetry.MetricPrefix+name, help, labels, nil)
 }
@@ -121,7 +122,7 @@ var engineDistributions = []struct {
 		func(d *engine.Distributions) *telemetry.Distribution { return &d.Lag }},
 }
 
-// ticksMissed has a series for each reason from the start, for the same cause as executionsFinished.
+// ticksMissed has a series for each reason from the start, for the same reason as executionsFinished.
 var ticksMissed = described("ticks_missed_total", "Ticks of schedules that were due and started no execution, by why.", "why")
 
 const finished = "executions_finished"
@@ -209,7 +210,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(buildInfo, prometheus.GaugeValue, 1, m.options.Version)
 }
 
-// Counters are the engine's figures by name.
+// Counters returns the engine's figures by name.
 func (m *Metrics) Counters() map[string]float64 {
 	s := m.options.Engine.Stats()
 	out := map[string]float64{finished: float64(s.Finished)}
@@ -224,23 +225,23 @@ func (m *Metrics) Counters() map[string]float64 {
 	return out
 }
 
-// Look has the store surveyed if that is due, and waits a while for the result.
+// Look starts a survey of the store if one is due, and waits a while for its result.
 func (m *Metrics) Look() { m.surveys.look() }
 
-// Refused counts a request that a webhook has refused; hook is "" where there is none of that name.
+// Refused counts a request that a webhook refused; hook is "" if there is no such webhook.
 func (m *Metrics) Refused(hook, reason string) { m.refused.WithLabelValues(hook, reason).Inc() }
 
-// Wired counts an evaluation that came over a wire of another evaluator.
+// Wired counts an evaluation that came over the wire of another evaluator.
 func (m *Metrics) Wired(wire, outcome string) { m.wires.WithLabelValues(wire, outcome).Inc() }
 
-// Wire makes the series of a wire, so that Prometheus sees the first increase of each.
+// Wire creates the series of a wire, so that Prometheus sees the first increase of each.
 func (m *Metrics) Wire(wire string, outcomes []string) {
 	for _, o := range outcomes {
 		m.wires.WithLabelValues(wire, o)
 	}
 }
 
-// Request begins to measure a request; the returned function ends it with the status that was sent, 0 for none.
+// Request starts measuring a request; the returned function ends it with the status that was sent, 0 if none was.
 func (m *Metrics) Request(r *http.Request) (done func(status int)) {
 	begun := time.Now()
 	waits := r.URL.Query().Has("wait") || strings.Contains(r.Header.Get("Accept"), "text/event-stream")

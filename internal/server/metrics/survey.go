@@ -17,23 +17,22 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Bounds on the work of /metrics in the store. A survey reads every unfinished execution. The next one begins surveyEvery after
-// the last one, or surveyShare times the duration of the last one if that is longer, so surveys never take more than a
-// twentieth of a core and of the database's time.
+// Limits on the work of /metrics in the store. A survey reads every unfinished execution. The next one begins surveyEvery after the last
+// one, or surveyShare times the duration of the last one if that is longer, so surveys never take more than a twentieth of a core and of
+// the database's time.
 const (
 	surveyEvery    = 5 * time.Second
 	surveyShare    = 20
-	surveyPatience = 2 * time.Second       // how long a scrape waits for the survey; after that it shows the last one
-	surveyQuick    = 50 * time.Millisecond // the same if the last survey took longer than this and is fresh: with a million open waits one takes seconds
+	surveyPatience = 2 * time.Second       // how long a scrape waits for the survey; after that it shows the previous one
+	surveyQuick    = 50 * time.Millisecond // the same if the last survey took longer and is recent: one with a million open waits takes seconds
 	surveyFresh    = time.Minute
-	surveyTimeout  = 60 * time.Second // for a survey
+	surveyTimeout  = 60 * time.Second // for a whole survey
 	topKeys        = 20
 	mostQueues     = 200 // in the labels of one metric
 	mostLabel      = 100 // bytes of a label's value
 )
 
-// surveys collects figures about the work of all replicas from the store. Every replica reports the same figures: take their
-// maximum, not their sum.
+// surveys collects figures about all replicas from the store. Every replica reports the same figures: take their maximum, not their sum.
 type surveys struct {
 	engine *engine.Engine
 	log    *slog.Logger
@@ -57,7 +56,7 @@ type surveyed struct {
 	bytes    int64
 }
 
-// look begins a survey if one is due, and waits a while for it. Collect uses the latest result.
+// look starts a survey if one is due, and waits a while for it. Collect uses the latest result.
 func (s *surveys) look() {
 	s.mu.Lock()
 	if s.ongoing == nil && (s.last == nil || time.Since(s.last.at) > max(surveyEvery, surveyShare*s.last.took)) {
@@ -142,7 +141,7 @@ func (s *surveys) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If the store did not answer, that is all it reports.
+// Collect implements prometheus.Collector. If the store did not answer, it reports only that.
 func (s *surveys) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -174,7 +173,7 @@ func (s *surveys) Collect(to chan<- prometheus.Metric) {
 	for of, n := range paused {
 		gauge(pausedNow, float64(n), of.String())
 	}
-	keys := map[string]store.KeyUse{} // by label, because long keys may be equal in the part that is shown
+	keys := map[string]store.KeyUse{} // by label, because long keys may have the same label
 	for key, u := range v.keys {
 		sum := keys[labelled(key)]
 		keys[labelled(key)] = store.KeyUse{Holders: sum.Holders + u.Holders, Waiting: sum.Waiting + u.Waiting}
@@ -218,7 +217,7 @@ func (v *surveyed) collectQueues(gauge func(*prometheus.Desc, float64, ...string
 	}
 }
 
-// age is the time from t to "at"; it is never negative, although the database's clock may be a little ahead.
+// age returns the time from t to "at", never negative, although the database's clock may be a little ahead.
 func age(at, t time.Time) float64 {
 	if t.IsZero() {
 		return 0
@@ -226,7 +225,7 @@ func age(at, t time.Time) float64 {
 	return max(0, at.Sub(t).Seconds())
 }
 
-// labelled is text shortened and cleaned for a label.
+// labelled returns text shortened and cleaned for use as a label.
 func labelled(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > mostLabel {

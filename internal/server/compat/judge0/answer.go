@@ -16,13 +16,13 @@ import (
 	"github.com/pawl-run/pawl/internal/server/compat"
 )
 
-// status is a submission's.
+// status is the status of a submission.
 type status struct {
 	ID          int    `json:"id"`
 	Description string `json:"description"`
 }
 
-// The statuses that this wire names.
+// The statuses that the code uses.
 const (
 	inQueue = iota + 1
 	processing
@@ -39,7 +39,7 @@ const (
 	internalError
 )
 
-// statuses are all, by their ids less one.
+// statuses lists all statuses; the index is the id minus one.
 var statuses = []status{
 	{inQueue, "In Queue"}, {processing, "Processing"}, {accepted, "Accepted"}, {wrongAnswer, "Wrong Answer"}, {timeLimit, "Time Limit Exceeded"},
 	{compileError, "Compilation Error"}, {sigsegv, "Runtime Error (SIGSEGV)"}, {sigxfsz, "Runtime Error (SIGXFSZ)"}, {sigfpe, "Runtime Error (SIGFPE)"},
@@ -57,7 +57,7 @@ var (
 
 var errNotText = errors.New("some attributes for this submission cannot be converted to UTF-8, use base64_encoded=true query parameter")
 
-// config is what /config_info says: Judge0's defaults, and what this wire allows.
+// config is the answer of /config_info: Judge0's defaults, and the maxima of this wire.
 var config = map[string]any{
 	"maintenance_mode": false, "enable_wait_result": true, "enable_compiler_options": true, "allowed_languages_for_compile_options": []string{"C", "C++"},
 	"enable_command_line_arguments": true, "enable_submission_delete": false, "enable_callbacks": true, "callbacks_max_tries": callbackTries, "callbacks_timeout": callbackTime.Seconds(),
@@ -72,7 +72,7 @@ var config = map[string]any{
 	"use_docs_as_homepage": false, "allow_enable_network": false, "enable_network": false, "disable_implicit_base64_encoding": false,
 }
 
-// run is how a program ended, in Judge0's words. Nil texts and figures are null.
+// run is the result of a program in Judge0's terms. Nil texts and numbers become null.
 type run struct {
 	status                 int
 	stdout, stderr         []byte
@@ -82,7 +82,7 @@ type run struct {
 	memory                 *int64  // KiB
 }
 
-// serialized is a submission with the given fields, and its outcome for metrics. The error is [errNotText], [compat.ErrLate] or a
+// serialized returns a submission with the given fields, and its outcome for metrics. The error is [errNotText], [compat.ErrLate] or a
 // [*compat.Refused].
 func (s *wire) serialized(ctx context.Context, x *api.Execution, encoded bool, fields []string) (map[string]any, string, error) {
 	r, outcome := run{status: inQueue}, compat.Answered
@@ -128,13 +128,14 @@ func (s *wire) serialized(ctx context.Context, x *api.Execution, encoded bool, f
 	return out, outcome, nil
 }
 
-// isOutput reports whether a field has what the program or the compiler wrote.
+// isOutput reports whether a field has output of the program or the compiler.
 func isOutput(field string) bool {
 	return field == "stdout" || field == "stderr" || field == "compile_output"
 }
 
-// ended is how an execution ended. One that waited too long has ended for good, other than a request whose time is up. Without output it
-// reads no log, which may have 64 MiB: clients ask for the status alone, again and again, until a whole batch has ended.
+// ended returns the result of an execution. An execution that ended because it waited too long gives a [*compat.Lost]: that end is final,
+// unlike a request whose time is up. Without output it does not read the log, which may have 64 MiB: clients poll the status until a whole
+// batch has ended.
 func (s *wire) ended(ctx context.Context, x *api.Execution, output bool) (*compat.Done, error) {
 	if x.Error != nil && strings.HasSuffix(x.Error.Code, "_timeout") && x.Output == nil {
 		return nil, &compat.Lost{Execution: x.ID, Reason: x.Error.Code + ": " + x.Error.Message}
@@ -145,7 +146,7 @@ func (s *wire) ended(ctx context.Context, x *api.Execution, output bool) (*compa
 	return s.Done(ctx, x)
 }
 
-// fieldsOf are all fields of a submission. Bytes stand for a text.
+// fieldsOf returns all fields of a submission. Fields of type []byte are texts.
 func fieldsOf(x *api.Execution, r *run, in *stored) map[string]any {
 	id, _ := strconv.ParseInt(x.Labels[languageLabel], 10, 64)
 	stdin, expected, runs := in.Stdin, []byte(nil), 1
@@ -168,12 +169,12 @@ func fieldsOf(x *api.Execution, r *run, in *stored) map[string]any {
 		"memory_limit": int64(l.Memory >> 10), "stack_limit": int64(l.Stack >> 10), "max_processes_and_or_threads": l.Pids, "max_file_size": int64(l.Output >> 10),
 		"compiler_options": line(options), "command_line_arguments": line(in.Args), "enable_per_process_and_thread_time_limit": false,
 		"enable_per_process_and_thread_memory_limit": false, "redirect_stderr_to_stdout": false, "enable_network": false,
-		// What no part of an evaluation keeps.
+		// An evaluation does not store these.
 		"cpu_extra_time": nil, "callback_url": nil, "additional_files": nil,
 	}
 }
 
-// judged is how a program ended, in Judge0's words.
+// judged returns the result of a program in Judge0's terms.
 func judged(d *compat.Done) run {
 	compiler := filled(append(slices.Clip(d.CompileStdout), d.CompileStderr...))
 	if d.Verdict == api.CompileError {
@@ -185,7 +186,7 @@ func judged(d *compat.Done) run {
 	r := run{compileOutput: compiler, stdout: filled(d.Stdout), stderr: filled(d.Stderr), exitCode: d.ExitCode}
 	verdict, signal, reason, cpu, wall, memory := d.Verdict, d.Signal, d.Reason, d.CPUMS, d.WallMS, d.PeakMemoryBytes
 	if len(d.Cases) > 0 {
-		// The last that ran is the one that counts. Times and memory are the mean of those that ran.
+		// The last case that ran decides. Times and memory are the means of the cases that ran.
 		ran := slices.IndexFunc(d.Cases, func(c api.CaseResult) bool { return c.Verdict == api.Skipped })
 		if ran < 0 {
 			ran = len(d.Cases)
@@ -240,7 +241,7 @@ func judged(d *compat.Done) run {
 	return r
 }
 
-// filled is a text, or nil, which is null, where it is empty.
+// filled returns the text, or nil (null in JSON) if it is empty.
 func filled(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -255,13 +256,13 @@ func shown(text string, raw []byte) []byte {
 	return []byte(text)
 }
 
-// decimal is a time in seconds, as a text.
+// decimal returns a time in seconds as a text.
 func decimal(d time.Duration) *string {
 	s := strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
 	return &s
 }
 
-// moment is a point in time; null where there is none.
+// moment returns a time as a text, or nil (null in JSON) if it is zero.
 func moment(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -270,7 +271,7 @@ func moment(t time.Time) *string {
 	return &s
 }
 
-// wrapped is base64 in lines of 60 characters, each with its end.
+// wrapped returns base64 in lines of 60 characters, each with a line end.
 func wrapped(b []byte) string {
 	const width = 60
 	var out strings.Builder

@@ -11,26 +11,25 @@ import (
 	"github.com/pawl-run/pawl/internal/server/compat"
 )
 
-// A submission with a callback_url has a second execution, of kind http, which sends the request. Both name a concurrency key that has room
-// for one. So the engine holds the second one back until the first has ended, and a restart of the server changes nothing about that. Its
-// input has no body: a worker in the server, which serves CallbackQueue, writes the submission's JSON when it sends the request
-// ([Callback]).
+// A submission with a callback_url has a second execution, of kind http, which sends the callback. Both have a concurrency key with limit
+// 1. So the engine holds the second execution back until the first has ended, even if the server restarts. Its input has no body: a worker
+// in the server, which serves CallbackQueue, adds the submission's JSON when it sends the request ([Callback]).
 const (
 	CallbackQueue = "judge0-callbacks"
-	CallbackLabel = "judge0.callback" // of the second execution: the token of the first
+	CallbackLabel = "judge0.callback" // label of the second execution: the token of the first
 
 	callbackTries = 3
-	callbackTime  = 5 * time.Second // for an answer
-	// callbackReading is how long a try may take: the output is read before.
+	callbackTime  = 5 * time.Second // time limit for the answer
+	// callbackReading is the time limit of a try, which begins by reading the output.
 	callbackReading  = 30 * time.Second
 	callbackFileSize = 4096 // KiB, Judge0's largest max_file_size
 )
 
-// CallbackWorker has the labels of the worker in the server. Another one that served CallbackQueue would send no body.
+// CallbackWorker returns the labels of the worker in the server. Another worker that served CallbackQueue would send no body.
 func CallbackWorker() map[string]string { return map[string]string{"pawl": CallbackQueue} }
 
-// submit hands in a submission, and the request to its callback_url. made are the ids of both, in the order in which they are to be killed
-// if the client gets no token: a request whose submission has been killed would be sent.
+// submit submits the evaluation, and the callback if there is a callback_url. made has the ids of both, in the order in which they must be
+// killed if the client gets no token: the callback first, because it would be sent once its submission had been killed.
 func (s *wire) submit(ctx context.Context, sub *submission) (x *api.Execution, made []string, err error) {
 	e := sub.Evaluation
 	if sub.callback != "" {
@@ -57,8 +56,7 @@ func (s *wire) submit(ctx context.Context, sub *submission) (x *api.Execution, m
 	return x, []string{request.ID, x.ID}, nil
 }
 
-// Callback returns a function that writes the body of the request to a callback_url: the default fields of the submission, always in
-// base64.
+// Callback returns a function that returns the body of a callback: the default fields of the submission, always in base64.
 func Callback(o compat.Options) func(ctx context.Context, token string) (json.RawMessage, error) {
 	s := &wire{o.Shell(Name, nil), offered(o.Languages)}
 	return func(ctx context.Context, token string) (json.RawMessage, error) {

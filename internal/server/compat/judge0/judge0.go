@@ -1,5 +1,5 @@
-// Package judge0 speaks the API of Judge0 1.13.1: POST and GET /submissions, the same in batches, /languages, /statuses and others. A
-// token is the id of an execution, so it outlives the server. docs/leave-judge0.md has what is supported and what is not.
+// Package judge0 serves the API of Judge0 1.13.1: POST and GET /submissions, the same in batches, /languages, /statuses and others. A token
+// is the id of an execution, so it stays valid when the server restarts. docs/leave-judge0.md lists what is supported and what is not.
 package judge0
 
 import (
@@ -21,25 +21,25 @@ import (
 // Name is the wire's name in settings, paths and metrics.
 const Name = "judge0"
 
-// TokenHeader is where Judge0's clients send the server's token.
+// TokenHeader is the header in which Judge0's clients send the server's token.
 const TokenHeader = "X-Auth-Token" //nolint:gosec // the name of a header
 
-// version is what /about says. The SDK judge0 takes the ids of languages from it.
+// version is the answer of /about. The SDK judge0 chooses the ids of languages by it.
 const version = "1.13.1"
 
 const (
-	// held is how long a request with wait=true is held, as Judge0 holds it.
+	// held is how long a request with wait=true is held, as in Judge0.
 	held = 600 * time.Second
 	// prompt is how long any other request waits for the store.
 	prompt = 9 * time.Second
 	// batchLimit is how many submissions a batch may have.
 	batchLimit = 20
-	// batchText is how many bytes of texts the answer to a batch of tokens may have: with the default limits 20 programs write 20 MiB, but
-	// with the largest max_file_size 1.3 GB, which would all be in memory.
+	// batchText is the largest total size of the texts in the answer for a batch of tokens: with the default limits 20 programs write 20 MiB,
+	// but with the largest max_file_size 1.3 GB, which would all be in memory.
 	batchText = 64 << 20
 )
 
-// New makes the wire.
+// New returns the wire.
 func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"source": "source_code", "language": "language_id", "flags": "compiler_options", "std": "compiler_options", "args": "command_line_arguments",
@@ -47,7 +47,7 @@ func New(o compat.Options) http.Handler {
 		"limits.stack": "stack_limit", "limits.pids": "max_processes_and_or_threads", "limits.output": "max_file_size", "input.url": "callback_url",
 	}), offered(o.Languages)}
 	mux := http.NewServeMux()
-	// Clients send paths with a slash at the end or without.
+	// Clients send paths with or without a slash at the end.
 	handle := func(method, path string, h http.HandlerFunc) {
 		mux.HandleFunc(method+" "+path, h)
 		mux.HandleFunc(method+" "+path+"/{$}", h)
@@ -65,8 +65,7 @@ func New(o compat.Options) http.Handler {
 	fixed("/statuses", statuses)
 	fixed("/about", map[string]string{"version": version, "homepage": "https://judge0.com", "maintainer": "this is Pawl, which speaks Judge0's API"})
 	fixed("/config_info", config)
-	// The guard has checked the token before a request comes here. Lists and deletion want another token at Judge0, which this wire does
-	// not have.
+	// The guard has already checked the token. Lists and deletion need another token in Judge0, which this wire does not have.
 	handle("POST", "/authenticate", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	forbidden := func(w http.ResponseWriter, r *http.Request) {
 		compat.Answer(w, http.StatusForbidden, failure{r.Method + " " + r.URL.Path + " is not allowed on this wire: use Pawl's own API"})
@@ -85,7 +84,7 @@ type wire struct {
 	languages []named
 }
 
-// failure is the body of an error that is not about a field.
+// failure is the body of an error that does not concern a field.
 type failure struct {
 	Error string `json:"error"`
 }
@@ -95,7 +94,7 @@ type token struct {
 	Token string `json:"token"`
 }
 
-// refuse answers with an error: by fields with what is wrong with a submission.
+// refuse answers with an error: for a wrong submission with the errors by field.
 func refuse(w http.ResponseWriter, err error) {
 	var refused *compat.Refused
 	switch {
@@ -110,7 +109,7 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// byField lists what is wrong by the names of fields.
+// byField lists the errors by the names of fields.
 func byField(refused *compat.Refused) map[string][]string {
 	out := map[string][]string{}
 	for _, e := range refused.Errors {
@@ -123,9 +122,9 @@ func byField(refused *compat.Refused) map[string][]string {
 	return out
 }
 
-// query is what the query of a request says.
+// query has the parameters of a request.
 type query struct {
-	base64 *bool // nil: not said
+	base64 *bool // nil: not given
 	wait   bool
 	fields []string
 }
@@ -168,7 +167,7 @@ func queried(r *http.Request) (q query, err error) {
 	return q, err
 }
 
-// create takes one submission.
+// create accepts one submission.
 func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 	q, err := queried(r)
 	var raw json.RawMessage
@@ -213,7 +212,7 @@ func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 			}
 			return
 		default:
-			// It goes on: the answer has its token, and says that it has not ended.
+			// The submission continues: the answer has its token and says that it has not ended.
 			s.Count(compat.Late)
 			count = func(string) {}
 		}
@@ -223,7 +222,7 @@ func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 	s.answer(ctx, w, x, sub.encoded, q.fields, http.StatusCreated, count)
 }
 
-// answer writes one submission, and counts its outcome. Where its texts cannot be written a new submission's token still can be.
+// answer writes one submission and counts its outcome. If its texts cannot be written, the answer to a new submission still has its token.
 func (s *wire) answer(ctx context.Context, w http.ResponseWriter, x *api.Execution, encoded bool, fields []string, status int, count func(string)) {
 	out, outcome, err := s.serialized(ctx, x, encoded, fields)
 	count(outcome)
@@ -240,7 +239,7 @@ func (s *wire) answer(ctx context.Context, w http.ResponseWriter, x *api.Executi
 	}
 }
 
-// createBatch takes up to batchLimit submissions, each for itself.
+// createBatch accepts up to batchLimit submissions, each independently.
 func (s *wire) createBatch(w http.ResponseWriter, r *http.Request) {
 	q, err := queried(r)
 	var in struct {
@@ -272,8 +271,8 @@ func (s *wire) createBatch(w http.ResponseWriter, r *http.Request) {
 			out[i] = byField(refused)
 			_ = s.Counted(err)
 		case err != nil:
-			// The tokens before are of no use to a client that is told to send all again. It is told after 5 s at the latest, whether or not
-			// the store answers: all are killed at once.
+			// The client is told to send the whole batch again, so the tokens made so far are of no use to it. The answer comes after 5 s at the
+			// latest, even if the store does not respond: all are killed concurrently.
 			_ = s.Counted(err)
 			var kills sync.WaitGroup
 			for _, ids := range made[:i] {
@@ -306,7 +305,7 @@ func sized(n int) error {
 	return nil
 }
 
-// find loads the execution of a token; nil where there is none that came over this wire.
+// find loads the execution of a token, or nil if there is none that came over this wire.
 func (s *wire) find(ctx context.Context, token string) (*api.Execution, error) {
 	x, err := s.Get(ctx, token)
 	var p *api.Problem
@@ -341,7 +340,7 @@ func (s *wire) show(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// showBatch answers with up to batchLimit submissions, null for each that is not there.
+// showBatch answers with up to batchLimit submissions, and null for each that does not exist.
 func (s *wire) showBatch(w http.ResponseWriter, r *http.Request) {
 	q, err := queried(r)
 	given := r.Header.Get("tokens")

@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-run/pawl/internal/language"
 )
 
-// numbers are Judge0's ids of the languages that Pawl has, or that profiles of these names add. Judge0 has an id for each version; the
-// worker alone knows its version. Ids above 89 are those of Judge0 1.14. Python 2 (70) and Clang (75, 76) are not among them, since
-// programs for these may end otherwise under Python 3 and GCC.
+// numbers maps Judge0's ids to languages that Pawl has, or that profiles with these names add. Judge0 has an id for each version; here only
+// the worker knows its version. Ids above 89 are from Judge0 1.14. Python 2 (70) and Clang (75, 76) are left out, since programs for these
+// may behave differently under Python 3 and GCC.
 var numbers = map[int64]string{
 	46: "bash", 48: "c", 49: "c", 50: "c", 51: "csharp", 52: "c++", 53: "c++", 54: "c++", 60: "go", 61: "haskell", 62: "java", 63: "javascript",
 	64: "lua", 68: "php", 71: "python", 72: "ruby", 73: "rust", 74: "typescript", 78: "kotlin", 80: "r", 81: "scala", 82: "sql", 83: "swift", 85: "perl",
@@ -23,7 +23,7 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// described is one language alone. How it is run is the worker's to know.
+// described is the answer for one language. Only the worker knows how it is run.
 type described struct {
 	named
 	Archived   bool    `json:"is_archived"`
@@ -32,10 +32,10 @@ type described struct {
 	RunCmd     *string `json:"run_cmd"`
 }
 
-// titles are names that are not the lower-case one with a capital.
+// titles are the display names that are not just the capitalized name.
 var titles = map[string]string{"c++": "C++", "csharp": "C#", "javascript": "JavaScript", "typescript": "TypeScript", "php": "PHP", "sql": "SQL"}
 
-// offered are the languages that the server knows of.
+// offered returns the languages that the server knows.
 func offered(known []language.Name) []named {
 	all := []named{}
 	for id, name := range numbers {
@@ -47,7 +47,7 @@ func offered(known []language.Name) []named {
 	return all
 }
 
-// known is a language by its id.
+// known returns a language by its id.
 func (s *wire) known(id int64) (named, bool) {
 	i := slices.IndexFunc(s.languages, func(n named) bool { return n.ID == id })
 	if i < 0 {
@@ -56,7 +56,7 @@ func (s *wire) known(id int64) (named, bool) {
 	return s.languages[i], true
 }
 
-// title is the name of a language for people.
+// title returns the display name of a language.
 func title(id int64) string {
 	name := numbers[id]
 	if t, ok := titles[name]; ok || name == "" {

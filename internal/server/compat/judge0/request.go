@@ -28,10 +28,10 @@ type request struct {
 	CommandLineArguments string   `json:"command_line_arguments,omitempty"`
 	Stdin                string   `json:"stdin,omitempty"`
 	ExpectedOutput       *string  `json:"expected_output,omitempty"`
-	CPUTimeLimit         *float64 `json:"cpu_time_limit,omitempty"` // seconds, as all times
-	CPUExtraTime         *float64 `json:"cpu_extra_time,omitempty"` // how long a program goes on that has failed already
+	CPUTimeLimit         *float64 `json:"cpu_time_limit,omitempty"` // seconds, like all times
+	CPUExtraTime         *float64 `json:"cpu_extra_time,omitempty"` // how long a program may run after its CPU limit
 	WallTimeLimit        *float64 `json:"wall_time_limit,omitempty"`
-	MemoryLimit          *float64 `json:"memory_limit,omitempty"` // KiB, as all sizes
+	MemoryLimit          *float64 `json:"memory_limit,omitempty"` // KiB, like all sizes
 	StackLimit           *float64 `json:"stack_limit,omitempty"`
 	MaxProcesses         *int64   `json:"max_processes_and_or_threads,omitempty"`
 	PerThreadTime        bool     `json:"enable_per_process_and_thread_time_limit,omitempty"`
@@ -44,7 +44,7 @@ type request struct {
 	AdditionalFiles      string   `json:"additional_files,omitempty"`
 }
 
-// Judge0's defaults, and what Pawl allows beyond them.
+// Judge0's defaults, and Pawl's bounds.
 const (
 	cpuTimeLimit = 5.0     // seconds
 	wallLimit    = 10.0    // seconds
@@ -54,25 +54,25 @@ const (
 	fileSize     = 1024 // KiB
 
 	minMemory       = 2048 // KiB
-	maxArguments    = 512  // bytes of a text with arguments or options
+	maxArguments    = 512  // total bytes of arguments or options
 	maxRuns         = 20
 	maxFileSize     = int64(api.MaxCaseOutput >> 10)
-	maxExtracted    = 10_240 << 10 // bytes of all additional files
+	maxExtracted    = 10_240 << 10 // total bytes of the additional files
 	languageLabel   = "judge0.language_id"
 	maxExtraSeconds = 86_400
 )
 
 var seconds = time.Duration(api.MaxWall).Seconds()
 
-// submission is one as Pawl knows it.
+// submission is a Judge0 submission as an evaluation.
 type submission struct {
 	api.Evaluation
-	// encoded says whether its texts were in base64: where the query does not say so, a source that is base64 of a text tells.
+	// encoded says whether its texts were in base64. If the query does not say so, they are if the source is the base64 of a text.
 	encoded  bool
-	callback string // the URL that is told of its end; empty for none
+	callback string // URL to call after its end; empty: none
 }
 
-// submission reads a request. The error is a [*compat.Refused].
+// submission converts a request. The error is a [*compat.Refused].
 func (s *wire) submission(raw []byte, base64Encoded *bool) (sub *submission, err error) {
 	var in request
 	if err := compat.Decode(raw, &in); err != nil {
@@ -131,7 +131,7 @@ func (s *wire) submission(raw []byte, base64Encoded *bool) (sub *submission, err
 	if in.ExpectedOutput == nil && runs == 1 {
 		e.Stdin = stdin
 	} else {
-		// Judge0 runs a program again as long as it is right.
+		// Judge0 repeats a program only as long as it is right.
 		e.StopOnFailure = true
 		for range runs {
 			c := api.Case{Stdin: stdin}
@@ -147,19 +147,19 @@ func (s *wire) submission(raw []byte, base64Encoded *bool) (sub *submission, err
 	return &submission{e, encoded, in.CallbackURL}, nil
 }
 
-// reader reads the fields of a request, and collects what is wrong with them.
+// reader reads the fields of a request, and collects its errors.
 type reader struct{ wrong *compat.Refused }
 
 func (r *reader) fault(path, value, message, fix string) {
 	r.wrong.Errors = append(r.wrong.Errors, api.FieldError{Path: path, Value: problem.Clip(value, 60), Message: message, Fix: fix})
 }
 
-// at reports whether something is wrong with a field.
+// at reports whether there is an error for a field.
 func (r *reader) at(path string) bool {
 	return slices.ContainsFunc(r.wrong.Errors, func(e api.FieldError) bool { return e.Path == path })
 }
 
-// decode replaces a text in base64 by the text.
+// decode replaces a base64 text by the decoded text.
 func (r *reader) decode(name string, text *string) {
 	b, err := decoded(*text)
 	if err != nil && name == "source_code" {
@@ -170,7 +170,7 @@ func (r *reader) decode(name string, text *string) {
 	*text = string(b)
 }
 
-// decoded are the bytes of a text in base64, which may have line ends and no padding. An error beside bytes says that they are not text.
+// decoded decodes base64, which may have line ends and no padding. If it returns bytes and an error, the bytes are not text.
 func decoded(s string) ([]byte, error) {
 	s = strings.TrimRight(strings.NewReplacer("\n", "", "\r", "").Replace(s), "=")
 	b, err := base64.RawStdEncoding.DecodeString(s)
@@ -207,20 +207,21 @@ func (r *reader) limits(in *request, into *api.CodeLimits) {
 	}
 	into.Wall = span("wall_time_limit", in.WallTimeLimit, wallLimit, 1, seconds)
 	into.CPU = span("cpu_time_limit", in.CPUTimeLimit, cpuTimeLimit, 0, seconds)
-	if into.CPU == 0 { // without a limit; 64 is how many threads may compute
+	if into.CPU == 0 { // 0: no limit; a program may have up to 64 threads
 		into.CPU = min(64*into.Wall, api.MaxWall)
 	}
-	// A program over cpu_time_limit has failed at Judge0, too. The extra time is how long it goes on.
+	// In Judge0, too, a program over cpu_time_limit has failed. The extra time is only how long it goes on running, so it is checked but not
+	// used.
 	span("cpu_extra_time", in.CPUExtraTime, 0, 0, maxExtraSeconds)
 	into.Memory = size("memory_limit", in.MemoryLimit, memoryLimit, minMemory, float64(api.MaxMemory>>10))
-	if in.StackLimit == nil || *in.StackLimit != 0 { // 0 is no limit but that of the memory
+	if in.StackLimit == nil || *in.StackLimit != 0 { // 0: only the memory limit applies
 		into.Stack = size("stack_limit", in.StackLimit, stackLimit, float64(api.MinStack>>10), float64(api.MaxStack>>10))
 	}
 	into.Output = size("max_file_size", in.MaxFileSize, fileSize, 1, float64(maxFileSize))
 	into.Pids = int(r.number("max_processes_and_or_threads", in.MaxProcesses, processes, 1, api.MaxPids))
 }
 
-// callback checks callback_url. The body of its request is in memory as a whole, so the output is bounded as Judge0 bounds it.
+// callback checks callback_url. The whole body of the callback is in memory, so the output is limited as in Judge0.
 func (r *reader) callback(in *request) {
 	if in.CallbackURL == "" {
 		return
@@ -245,8 +246,7 @@ func (r *reader) number(name string, given *int64, otherwise, least, most int64)
 	return v
 }
 
-// words are the words of a command line, in which quotes and backslashes are read as a shell reads them. No shell does: $, * and ; are
-// themselves.
+// words splits a command line into words, with quotes and backslashes as in a shell. No shell runs: $, * and ; are ordinary characters.
 func (r *reader) words(name, line string) (all []string) {
 	if len(line) > maxArguments {
 		r.fault(name, line, fmt.Sprintf("is too long (maximum is %d characters)", maxArguments), "")
@@ -290,7 +290,7 @@ func (r *reader) words(name, line string) (all []string) {
 	return all
 }
 
-// unzipped are the files of an archive in base64, of at most so many bytes together.
+// unzipped returns the files of a base64 zip archive, of at most most bytes together.
 func (r *reader) unzipped(text string, most int64) map[string]api.Content {
 	const name = "additional_files"
 	if text == "" {
@@ -313,7 +313,7 @@ func (r *reader) unzipped(text string, most int64) map[string]api.Content {
 		}
 		if !f.Mode().IsRegular() {
 			r.fault(name, f.Name, problem.Clip(f.Name, 60)+" is not a regular file", "leave it out")
-			return nil // one of them is enough: there may be 100,000
+			return nil // one error is enough: there may be 100,000 files
 		}
 		if _, twice := files[f.Name]; twice {
 			r.fault(name, f.Name, problem.Clip(f.Name, 60)+" is there twice", "give each file a name of its own")
@@ -333,7 +333,7 @@ func (r *reader) unzipped(text string, most int64) map[string]api.Content {
 	return files
 }
 
-// extracted are the first bytes of a file in an archive, one more than there may be.
+// extracted returns up to most+1 bytes of a file in an archive.
 func extracted(f *zip.File, most int64) ([]byte, error) {
 	body, err := f.Open()
 	if err != nil {
@@ -343,7 +343,7 @@ func extracted(f *zip.File, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(body, most+1))
 }
 
-// stored is an evaluation's input, as an execution shows it.
+// stored is the stored input of an evaluation.
 type stored struct {
 	Source string         `json:"source"`
 	Std    string         `json:"std"`
@@ -360,7 +360,7 @@ type stored struct {
 // content is the text of an [api.Content].
 type content []byte
 
-// UnmarshalJSON reads a text, or an object with a text or base64.
+// UnmarshalJSON reads a string, or an object with text or base64.
 func (c *content) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
@@ -380,7 +380,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// line writes words so that words reads them again.
+// line joins words into a line that the method words would split again.
 func line(all []string) string {
 	quoted := make([]string, len(all))
 	for i, w := range all {

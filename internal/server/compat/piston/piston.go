@@ -1,4 +1,4 @@
-// Package piston speaks version 2 of Piston's API: POST /api/v2/execute and GET /api/v2/runtimes. docs/leave-piston.md has what is
+// Package piston serves version 2 of Piston's API: POST /api/v2/execute and GET /api/v2/runtimes. docs/leave-piston.md lists what is
 // supported and what is not.
 package piston
 
@@ -21,7 +21,7 @@ import (
 // Name is the wire's name in settings, paths and metrics.
 const Name = "piston"
 
-// New makes the wire.
+// New returns the wire.
 func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"source": "files[0].content", "limits.wall": "run_timeout", "limits.cpu": "run_cpu_time", "limits.memory": "run_memory_limit",
@@ -31,7 +31,7 @@ func New(o compat.Options) http.Handler {
 		s.runtimes = append(s.runtimes, runtime{l.Name, anyVersion, append([]string{}, l.Aliases...)})
 	}
 	mux := http.NewServeMux()
-	// The public server had these paths beneath /api/v2/piston. Clients send them with a slash at the end or without.
+	// Piston's public server had these paths below /api/v2/piston. Clients send them with or without a slash at the end.
 	for _, at := range []string{"/api/v2/", "/api/v2/piston/"} {
 		for _, end := range []string{"", "/{$}"} {
 			mux.HandleFunc("POST "+at+"execute"+end, s.execute)
@@ -49,7 +49,7 @@ type wire struct {
 	runtimes []runtime
 }
 
-// runtime is one language. Which version it has is the worker's to know, and is in the answer to a run.
+// runtime is one language. Only the worker knows its version, which is in the answer to a run.
 type runtime struct {
 	Language string   `json:"language"`
 	Version  string   `json:"version"`
@@ -123,14 +123,14 @@ func (s *wire) execute(w http.ResponseWriter, r *http.Request) {
 		why, killed, status := err.Error(), "SIGKILL", "XX"
 		compat.Answer(w, http.StatusOK, answer{Run: &stage{Signal: &killed, Message: &why, Status: &status}, Language: in.Language, Version: in.Version})
 	case !matches(in.Version, version(done)):
-		// The version is the worker's to know, and a program leaves nothing behind: so it is asked after the run.
+		// Only the worker knows its version, and a program has no lasting effects, so the version is checked after the run.
 		compat.Answer(w, http.StatusBadRequest, message{fmt.Sprintf("%s-%s runtime is unknown: the worker has %s; ask for version * to have any", in.Language, in.Version, version(done))})
 	default:
 		compat.Answer(w, http.StatusOK, in.answered(done, e.Language))
 	}
 }
 
-// refuse answers with what is wrong with the request.
+// refuse answers with the errors of the request.
 func (in *request) refuse(w http.ResponseWriter, err error) {
 	var refused *compat.Refused
 	if !errors.As(err, &refused) {
@@ -151,7 +151,7 @@ func (in *request) refuse(w http.ResponseWriter, err error) {
 	compat.Answer(w, status, message{strings.Join(all, "; ")})
 }
 
-// evaluation is the request as Pawl knows it.
+// evaluation converts the request.
 func (in *request) evaluation() (e api.Evaluation, err error) {
 	wrong := compat.Refused{Status: http.StatusUnprocessableEntity}
 	fault := func(path, value, message, fix string) {
@@ -229,7 +229,7 @@ func (in *request) evaluation() (e api.Evaluation, err error) {
 	return e, nil
 }
 
-// bytes are the file's, and its encoding; "" where that is not known.
+// bytes returns the file's bytes and its encoding, "" if that is unknown.
 func (f *file) bytes() (b []byte, encoding string, err error) {
 	encoding = "utf8"
 	if f.Encoding != nil {
@@ -248,7 +248,7 @@ func (f *file) bytes() (b []byte, encoding string, err error) {
 	return b, encoding, err
 }
 
-// answered is how a program ended, in Piston's words.
+// answered returns the result of a program in Piston's terms.
 func (in *request) answered(d *compat.Done, language string) answer {
 	out := answer{Language: language, Version: version(d)}
 	if known, ok := api.LanguageName(language); ok {
@@ -310,25 +310,25 @@ func staged(r *api.CodeResult, stdout, stderr []byte) *stage {
 }
 
 var (
-	// wanted is a version as a request may name it.
+	// wanted is the form of a version in a request.
 	wanted = regexp.MustCompile(`^(\*|x|[0-9]+(\.([0-9]+|x|\*))*)$`)
-	// numbers are those of a tool's version, such as 20.20.2 of "v20.20.2".
+	// numbers finds the numbers in a tool's version, for example 20.20.2 in "v20.20.2".
 	numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
 )
 
-// version is that of the tool that ran or compiled the program, as its numbers alone.
+// version returns the version numbers of the tool that ran or compiled the program.
 func version(d *compat.Done) string {
 	v := d.ToolVersion
 	if d.Compile != nil && v == "" {
 		v = d.Compile.ToolVersion
 	}
 	if v = numbers.FindString(v); v == "" {
-		return anyVersion // the tool does not say
+		return anyVersion // the tool's version is unknown
 	}
 	return v
 }
 
-// matches reports whether a version has the numbers that are asked for.
+// matches reports whether a version has the requested numbers.
 func matches(asked, has string) bool {
 	parts := strings.Split(has, ".")
 	for i, p := range strings.Split(asked, ".") {

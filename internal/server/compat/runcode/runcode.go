@@ -1,4 +1,4 @@
-// Package runcode speaks the protocol of SandboxFusion: POST /run_code and GET /v1/ping. docs/leave-sandboxfusion.md has what is
+// Package runcode serves the protocol of SandboxFusion: POST /run_code and GET /v1/ping. docs/leave-sandboxfusion.md lists what is
 // supported and what is not.
 package runcode
 
@@ -20,7 +20,7 @@ import (
 // Name is the wire's name in settings, paths and metrics.
 const Name = "run_code"
 
-// New makes the wire.
+// New returns the wire.
 func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"source": "code", "limits.wall": "run_timeout", "limits.memory": "memory_limit_MB", "compile_limits.wall": "compile_timeout", "collect": "fetch_files",
@@ -51,7 +51,7 @@ type answer struct {
 	Message       string            `json:"message"`
 	CompileResult *stage            `json:"compile_result"`
 	RunResult     *stage            `json:"run_result"`
-	Executor      *string           `json:"executor_pod_name"` // the execution, by which Pawl knows it
+	Executor      *string           `json:"executor_pod_name"` // id of the execution
 	Files         map[string]string `json:"files"`
 }
 
@@ -70,7 +70,7 @@ type stage struct {
 	Stderr        string  `json:"stderr"`
 }
 
-// defaultTimeout is for compiling and for running, in seconds.
+// defaultTimeout is the default for compiling and for running, in seconds.
 const defaultTimeout = 10.0
 
 func (s *wire) runCode(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func (s *wire) runCode(w http.ResponseWriter, r *http.Request) {
 	out := answered(done)
 	for _, f := range done.Files {
 		if !slices.Contains(in.FetchFiles, f.Path) {
-			continue // what lies beneath a directory that was named
+			continue // a file below a directory that was named
 		}
 		content, err := s.Contents(r.Context(), done.ID, f)
 		if err != nil {
@@ -110,10 +110,10 @@ func (s *wire) runCode(w http.ResponseWriter, r *http.Request) {
 	compat.Answer(w, http.StatusOK, out)
 }
 
-// modes are languages of SandboxFusion that are more than a language: a test runner, or a machine of another kind.
+// modes are languages of SandboxFusion that are not plain languages: test runners, and machines of another kind.
 var modes = []string{"go_test", "pytest", "junit", "jest", "D_ut", "cuda", "python_gpu"}
 
-// evaluation is the request as Pawl knows it.
+// evaluation converts the request.
 func (in *request) evaluation() (e api.Evaluation, err error) {
 	var wrong compat.Refused
 	wrong.Status = http.StatusUnprocessableEntity
@@ -131,7 +131,7 @@ func (in *request) evaluation() (e api.Evaluation, err error) {
 		}
 		return d
 	}
-	// The tutorial of verl sends no language, and means Python.
+	// The tutorial of verl sends no language and means Python.
 	if e.Language = strings.ToLower(in.Language); e.Language == "" {
 		e.Language = "python"
 	}
@@ -140,7 +140,7 @@ func (in *request) evaluation() (e api.Evaluation, err error) {
 	}
 	e.Source = compat.Visible(e.Language, in.Code)
 	e.Limits.Wall, e.CompileLimits.Wall = seconds("run_timeout", in.RunTimeout), seconds("compile_timeout", in.CompileTimeout)
-	// SandboxFusion limits no processor time. 64 is how many threads a program may have.
+	// SandboxFusion does not limit processor time; a program may have up to 64 threads.
 	e.Limits.CPU = min(64*e.Limits.Wall, api.MaxWall)
 	switch m := in.MemoryLimitMB; {
 	case m == nil || *m == -1:
@@ -158,7 +158,7 @@ func (in *request) evaluation() (e api.Evaluation, err error) {
 	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
 		content := in.Files[name]
 		if content == nil {
-			continue // SandboxFusion makes no file either
+			continue // SandboxFusion makes no file for it either
 		}
 		b, err := base64.StdEncoding.DecodeString(*content)
 		if err != nil {
@@ -170,7 +170,7 @@ func (in *request) evaluation() (e api.Evaluation, err error) {
 		e.Files[name] = api.Content{Bytes: b}
 	}
 	for _, name := range in.FetchFiles {
-		// A name is meant as it stands, and not as a pattern.
+		// A name is literal, not a pattern.
 		e.Collect = append(e.Collect, strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name))
 	}
 	if len(wrong.Errors) > 0 {
@@ -179,7 +179,7 @@ func (in *request) evaluation() (e api.Evaluation, err error) {
 	return e, nil
 }
 
-// answered is how a program ended, in SandboxFusion's words.
+// answered returns the result of a program in SandboxFusion's terms.
 func answered(d *compat.Done) answer {
 	out := answer{Status: failed, Executor: &d.ID, Files: map[string]string{}}
 	var notes []string
@@ -211,8 +211,8 @@ func answered(d *compat.Done) answer {
 	return out
 }
 
-// staged is how one program ended. What a signal or a limit of size has ended has the negative number of the signal, as in Python's
-// subprocess.
+// staged returns the result of one program. If a signal or a size limit ended it, the return code is the negative number of the signal, as
+// in Python's subprocess.
 func staged(r *api.CodeResult) *stage {
 	out := &stage{Status: "Finished", ExecutionTime: r.WallMS / 1000, ReturnCode: r.ExitCode}
 	switch r.Verdict {

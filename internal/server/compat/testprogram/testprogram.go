@@ -1,5 +1,5 @@
-// Package testprogram speaks the protocol by which open-instruct has programs tested: POST /test_program, POST /test_program_stdio and
-// GET /health. docs/leave-open-instruct.md has what is supported and what is not.
+// Package testprogram serves the protocol with which open-instruct tests programs: POST /test_program, POST /test_program_stdio and GET
+// /health. docs/leave-open-instruct.md lists what is supported and what is not.
 package testprogram
 
 import (
@@ -19,7 +19,7 @@ import (
 // Name is the wire's name in settings, paths and metrics.
 const Name = "test_program"
 
-// New makes the wire.
+// New returns the wire.
 func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"files": "program", "source": "program", "limits.wall": "max_execution_time", "cases": "tests",
@@ -38,14 +38,14 @@ type wire struct{ compat.Shell }
 
 type request struct {
 	Program string `json:"program"`
-	// Tests are a list, or the text of one.
+	// Tests are a list, or a string that contains one.
 	Tests            json.RawMessage `json:"tests"`
 	MaxExecutionTime *float64        `json:"max_execution_time,omitempty"`
 }
 
 type answer struct {
 	Results  []int     `json:"results"`  // 1: passed
-	Runtimes []float64 `json:"runtimes"` // in seconds; -1 of a test that did not pass
+	Runtimes []float64 `json:"runtimes"` // in seconds; -1 for a test that did not pass
 }
 
 func (s *wire) test(w http.ResponseWriter, r *http.Request, form func(*request, *api.Evaluation) error) {
@@ -77,7 +77,7 @@ func (s *wire) test(w http.ResponseWriter, r *http.Request, form func(*request, 
 	compat.Answer(w, http.StatusOK, out)
 }
 
-// evaluation is the request as Pawl knows it, and how long its client waits.
+// evaluation converts the request, and returns how long its client waits.
 func (in *request) evaluation(form func(*request, *api.Evaluation) error) (e api.Evaluation, within time.Duration, err error) {
 	most := 1.0
 	if in.MaxExecutionTime != nil {
@@ -88,15 +88,15 @@ func (in *request) evaluation(form func(*request, *api.Evaluation) error) (e api
 		return e, 0, compat.Refuse("max_execution_time", fmt.Sprint(most), "it is not a time limit", "give seconds, more than 0 and at most 86400")
 	}
 	e.Language, e.Limits.Wall = "python", wall
-	e.Limits.CPU = min(64*wall, api.MaxWall) // only time that passes is limited, of 64 threads at most
+	e.Limits.CPU = min(64*wall, api.MaxWall) // only wall time is limited; a program may have up to 64 threads
 	if err := form(in, &e); err != nil {
 		return e, 0, err
 	}
-	// open-instruct waits for ten times the limit, at least 30 s and at most 300 s. The answer is on its way a second before.
+	// open-instruct waits for ten times the limit, at least 30 s and at most 300 s. The answer leaves a second before that.
 	return e, min(max(10*time.Duration(wall), 30*time.Second), 300*time.Second) - time.Second, nil
 }
 
-// tests reads the tests into a list. A text may hold them as well, since data sets keep them so.
+// tests decodes the tests. They may be inside a string, as in the data sets.
 func (in *request) tests(into any) error {
 	raw := in.Tests
 	var text string
@@ -116,13 +116,13 @@ func (in *request) tests(into any) error {
 	return compat.Decode(body, into)
 }
 
-// driver runs the program and then one test, and writes the token that it was given when both have come to their end. Without the token a
-// program that ends early, for example by sys.exit(0), would pass.
+// driver runs the program and then one test, and writes the given token when both have finished. Without the token, a program that exits
+// early, for example by sys.exit(0), would pass.
 //
 //go:embed driver.py
 var driver string
 
-// asserted has each test executed after the program.
+// asserted runs each test after the program.
 func asserted(in *request, e *api.Evaluation) error {
 	var list struct {
 		Tests []string `json:"tests"`
@@ -139,7 +139,7 @@ func asserted(in *request, e *api.Evaluation) error {
 	return nil
 }
 
-// compared gives the program each test's input, and compares what it writes.
+// compared runs the program with each test's input, and compares its output.
 func compared(in *request, e *api.Evaluation) error {
 	var list struct {
 		Tests []struct {
@@ -151,9 +151,9 @@ func compared(in *request, e *api.Evaluation) error {
 		return err
 	}
 	if e.Source = in.Program; strings.TrimSpace(in.Program) == "" {
-		e.Source = "#" // nothing is written, and nothing is what some tests expect
+		e.Source = "#" // it writes nothing, and some tests expect no output
 	}
-	// open-instruct lets these programs run for whole seconds, and takes 1.0 for 1.
+	// open-instruct rounds the limit of these programs up to whole seconds, and compares 1.0 as equal to 1.
 	e.Limits.Wall = api.Duration(math.Ceil(time.Duration(e.Limits.Wall).Seconds()) * float64(time.Second))
 	e.Compare = &api.Comparison{Mode: "numeric", Absolute: new(float64), Relative: new(float64)}
 	for _, test := range list.Tests {
