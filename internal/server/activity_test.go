@@ -17,7 +17,7 @@ func readings(submitted, completed, failed int64) *engine.Stats {
 	return &engine.Stats{Submitted: submitted, Claimed: completed + failed, Ended: map[flow.Stage]int64{flow.Completed: completed, flow.Failed: failed}}
 }
 
-// Each minute has what was done in it; the last one goes on, and a day is remembered.
+// Each minute has the work done in it; the last minute is still running, and one day is kept.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestActivityRoute(t *testing.T) {
 	}
 }
 
-// What a server found the last time it verified its store is answered without another look.
+// The latest result of a verification is answered without another verification.
 func TestLastVerification(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A retired definition says so, and what is submitted of it is refused with the reason.
+// A retired definition is marked as such, and its submissions are refused with the reason.
 func TestRetire(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -48,7 +48,7 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// Aliases are moved, listed and followed over the API; what is wrong is refused with its place.
+// Aliases are moved, listed and followed over the API; errors are refused with their place.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

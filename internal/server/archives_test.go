@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/archive"
 )
 
-// Archives go over the network, and what cannot be exported is refused with what to do.
+// Archives are sent over the network; an export that is not possible is refused with its fix.
 func TestArchives(t *testing.T) {
 	t.Parallel()
 	from := start(t, Options{Version: "v1"})

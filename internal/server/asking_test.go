@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// A list names the open question of a workflow and of what asks, and so does the execution alone, whose ETag changes with it: no event of a
-// workflow says that its task has asked or was answered while another task goes on.
+// A list names the open question of a workflow and of the execution that asks, and so does the execution alone, whose ETag changes with it:
+// a workflow has no event when its task asks or is answered while another task runs.
 func TestAskingInLists(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -38,7 +38,7 @@ func TestAskingInLists(t *testing.T) {
 	}
 }
 
-// The question of a sub-workflow is named by every workflow above it, and by none beside it.
+// Every workflow above a sub-workflow names its question, and no other workflow does.
 func TestAskingOfSubWorkflows(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -66,7 +66,7 @@ func TestAskingOfSubWorkflows(t *testing.T) {
 	}
 }
 
-// questions are those that a list of all executions names, by action.
+// questions returns the questions that a list of all executions names, by action.
 func (h *house) questions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}

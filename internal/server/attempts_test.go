@@ -36,7 +36,7 @@ func TestAttempt(t *testing.T) {
 	}
 }
 
-// A blob is given out that the input names, from any byte on, and no other.
+// Only blobs that the input names are served, from any byte on.
 func TestGiven(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

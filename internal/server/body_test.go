@@ -13,13 +13,12 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A client that sends all of its body before it looks for the answer reads why the body is refused, instead of finding the
-// connection broken while it sends.
+// A client that sends its whole body before it reads the answer gets the reason of the refusal, not a broken connection.
 func TestTooLargeABodyIsAnswered(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
 	h := start(t, Options{BodyLimit: limit})
-	body := strings.Repeat(" ", 12*limit) // more than the buffers of a connection hold
+	body := strings.Repeat(" ", 12*limit) // more than a connection's buffers hold
 	for name, head := range map[string]string{
 		"length": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
 		"chunks": fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
@@ -35,7 +34,7 @@ func TestTooLargeABodyIsAnswered(t *testing.T) {
 	}
 	t.Run("asked for first", func(t *testing.T) {
 		t.Parallel()
-		// A client that asks before it sends gets its answer at once.
+		// A client that sends "Expect: 100-continue" gets its answer at once.
 		res := h.raw(t, fmt.Sprintf("POST /api/v1/executions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)))
 		if res.StatusCode != 413 {
 			t.Error(res.Status)
@@ -51,7 +50,7 @@ func TestTooLargeABodyIsAnswered(t *testing.T) {
 	})
 }
 
-// raw sends a request as it is, all of it, and then reads the answer.
+// raw sends a request unchanged as a whole, and then reads the answer.
 func (h *house) raw(t *testing.T, request string) *http.Response {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))

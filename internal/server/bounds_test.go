@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// mostAnswer is what an answer of a list may have: a page of the store, and what JSON adds.
+// mostAnswer is the largest size of a list's answer: a page of the store, and what JSON adds.
 const mostAnswer = store.PageBytes + store.PageBytes/2
 
-// talkative stores an execution with n events of the largest data, as a worker's handler may write them.
+// talkative stores an execution with n events of the largest size, as a worker's handler may write them.
 func (h *house) talkative(t *testing.T, n int) flow.ID {
 	t.Helper()
 	session, now := flow.ID{9}, time.Now().UTC().Truncate(time.Microsecond)
@@ -48,7 +48,7 @@ func (h *house) talkative(t *testing.T, n int) flow.ID {
 	return d.ID
 }
 
-// A history of large events comes in pages that end for their bytes, and whole as a stream.
+// Pages of a history with large events are limited in bytes, and a stream has the whole history.
 func TestEventsInBytes(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -83,7 +83,7 @@ func TestEventsInBytes(t *testing.T) {
 	}
 }
 
-// A list of executions that carry much ends for its bytes; the cursor leads on, and nothing is missing or doubled.
+// Pages of a list with large executions are limited in bytes; following the cursor finds each execution exactly once.
 func TestListInBytes(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -92,7 +92,7 @@ func TestListInBytes(t *testing.T) {
 		retry.On = append(retry.On, fmt.Sprintf("code-%d-%s", i, strings.Repeat("x", 80)))
 	}
 	const all = 600 // 6 MB
-	// A handler's codes may be any; those of a built-in kind are known.
+	// A handler may use any codes; those of a built-in kind are known.
 	if _, err := h.client.Define(t.Context(), []byte("kind: action\nname: own\nhandler: own\nqueue: default\n"), "own.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +132,11 @@ func TestListInBytes(t *testing.T) {
 	}
 }
 
-// Lists of what workers say of themselves come in pages, too.
+// Lists with data of workers come in pages, too.
 func TestWorkersInPages(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
-	rows := 1 // of queues: default, and one for each handler that a worker has for its queue
+	rows := 1 // queues: default, and one for each handler that a worker has for its queue
 	for i := range 18 {
 		s := handoff.Session{Name: fmt.Sprintf("w%d", i), Queues: []string{fmt.Sprintf("q%d", i)}, Slots: 1}
 		for n := range 1000 {
@@ -187,7 +187,7 @@ func TestWorkersInPages(t *testing.T) {
 	}
 }
 
-// What is said about items that are refused, and why something is cancelled, has bounds.
+// Messages about refused items, and the reasons of cancels, are limited in size.
 func TestTextsInBytes(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -213,7 +213,7 @@ func TestTextsInBytes(t *testing.T) {
 	}
 }
 
-// Every answer in JSON ends its line.
+// Every JSON answer ends with a newline.
 func TestAnswersEndTheirLine(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

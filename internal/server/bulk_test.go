@@ -68,7 +68,7 @@ func TestCancelMany(t *testing.T) {
 	if got := strings.Join(statuses(), " "); pages != 2 || got != strings.Repeat("cancelled ", 5)+"running" {
 		t.Errorf("after %d pages: %s", pages, got)
 	}
-	// By name: an execution that has ended otherwise is refused, and the others are cancelled all the same.
+	// By ids: an execution that has ended is refused, and the others are cancelled all the same.
 	done := h.code(t, "hello")
 	h.await(t, done, "ended", terminal)
 	r, err = h.client.CancelMany(t.Context(), client.Filter{}, api.BulkRequest{IDs: []string{done, other[0], other[0]}})
@@ -102,7 +102,7 @@ func TestRetryMany(t *testing.T) {
 			t.Errorf("%+v, again %+v, under another key %+v", first.Executions[i], again.Executions[i], other.Executions[i])
 		}
 	}
-	// Parameters select what has not completed and has ended: the three, and not the four new ones.
+	// By parameters: they select the three that ended without completing, and not the four new ones.
 	r, err := h.client.RetryMany(t.Context(), of, api.BulkRequest{DryRun: true})
 	if err != nil || r.Selected != 3 || r.Done != 3 {
 		t.Errorf("%+v %v", r, err)
@@ -142,8 +142,8 @@ func TestBulkRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// A panic over one execution of a bulk request is that one's problem: it is handled in a goroutine of its own, where a
-// panic ends the process.
+// A panic over one execution of a bulk request gives a problem for that one: it runs in a goroutine of its own, where an unhandled panic
+// would end the process.
 func TestBulkThatPanics(t *testing.T) {
 	t.Parallel()
 	c := &call{Server: &Server{log: slog.New(slog.DiscardHandler)}, r: httptest.NewRequest(http.MethodPost, "/", http.NoBody)}
@@ -154,8 +154,8 @@ func TestBulkThatPanics(t *testing.T) {
 	}
 }
 
-// A cancel that is sent again, as clients do whose answer was lost, is not a second cancel: the clean-up goes on, of a workflow that the
-// request names beside its sub-workflow, too.
+// A repeated cancel, as from clients whose answer was lost, is not a second cancel: the clean-up continues, even if the request names a
+// workflow together with its sub-workflow.
 func TestCancelSentAgain(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -211,7 +211,7 @@ tasks: {sub: {action: tidies}}
 	}
 }
 
-// What is killed by the paths of evaluations has no grace either.
+// Killing over the paths of evaluations gives no grace either.
 func TestKillOfAnEvaluation(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A long answer is compressed for those who take it, and is the same then.
+// A long answer is compressed for clients that accept gzip, and has the same content.
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

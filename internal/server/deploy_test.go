@@ -8,7 +8,7 @@ import (
 
 var probed = regexp.MustCompile(`httpGet: \{path: (\S+), port: http\}`)
 
-// The probes of the servers' pods, which the chart has as well, ask what the server answers without a token.
+// The probes of the server pods, which the Helm chart also has, use paths that need no token.
 func TestProbesOfPods(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/kubernetes/server.yaml")

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An answer writes <, > and & as they are, whoever has written the JSON in it, and is the same JSON.
+// An answer has <, > and & unescaped, regardless of who encoded the JSON in it, and is the same JSON.
 func TestAnswersHaveNoHTMLEscapes(t *testing.T) {
 	for in, want := range map[string]string{
 		`"a\u003cb\u003E\u0026"`: `"a<b>&"`, `"\\u003c"`: `"\\u003c"`, `"\\\u003c"`: `"\\<"`, `"\u00e9\u003c"`: `"\u00e9<"`, `"\u003"`: `"\u003"`, `"\u003c`: `"<`, `{"\u003c":1}`: `{"<":1}`,

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// write adds chunks of 1,000 bytes to the stdout of an execution's first attempt, all at once, behind those that it has by this.
+// write appends n chunks of 1,000 bytes, after the first from chunks, to the stdout of an execution's first attempt in one call.
 func (h *house) write(t testing.TB, id string, from, n int) {
 	t.Helper()
 	x, err := flow.ParseID(flow.ExecutionPrefix, id)
@@ -29,7 +29,7 @@ func (h *house) write(t testing.TB, id string, from, n int) {
 	}
 }
 
-// Logs are read backwards from their end, a page at a time, without a gap and without anything twice.
+// Logs are read backwards from their end, page by page, with each byte exactly once.
 func TestLogsBackwards(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -69,7 +69,7 @@ func TestLogsBackwards(t *testing.T) {
 		t.Errorf("before the start: %+v, %v", page, err)
 	}
 	path := "/api/v1/executions/" + id + "/logs"
-	// A page of chunks may begin with the one that has a byte of its stream.
+	// A page of chunks may begin with the chunk that contains a given byte of its stream.
 	var at api.LogPage
 	_, answer := h.do(t, "GET", path+"?stream=stdout&offset=10500&limit=1", "", "Accept", "application/json")
 	if err := json.Unmarshal(answer, &at); err != nil || len(at.Chunks) != 1 || at.Chunks[0].Seq != 11 || !at.More || at.NextCursor != "1.11" {
@@ -88,7 +88,7 @@ func TestLogsBackwards(t *testing.T) {
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?skip=true", "", "Accept", "text/event-stream")
 }
 
-// A stream of logs says what it leaves out: before its tail, and with skip where its reader has fallen further behind than that.
+// A stream of logs reports what it leaves out: before its tail, and with skip when its reader has fallen further behind.
 func TestStreamsOfLogsSayGaps(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -129,7 +129,7 @@ func TestStreamsOfLogsSayGaps(t *testing.T) {
 	}
 }
 
-// One stream has the history, the logs and the tasks of an execution, and goes on behind the last id.
+// One stream has the history, the logs and the tasks of an execution, and continues after the last id.
 func TestOneStreamOfAnExecution(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -161,7 +161,7 @@ func TestOneStreamOfAnExecution(t *testing.T) {
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/executions/"+flow.ID{1}.String()+"/stream", "")
 }
 
-// What a stream says of tasks that have changed adds up to what the server says of all tasks.
+// The changes of tasks in a stream add up to the server's state of all tasks.
 func TestStreamOfChangedTasks(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -201,7 +201,7 @@ func TestStreamOfChangedTasks(t *testing.T) {
 			}
 		}
 	}
-	// The first message of a stream has all tasks, and those behind it what has changed.
+	// The first message of a stream has all tasks, later ones only the changed tasks.
 	if _, err := h.client.Define(t.Context(), []byte("name: long\ntasks: {t0: {action: noop}, t1: {action: sleep, with: {for: 1h}}}"), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func marshalled(t testing.TB, v any) string {
 	return string(b)
 }
 
-// Every execution of a task is found, by pages and by status, however many there are.
+// Every execution of a task is found, by pages and by status, even if there are many.
 func TestItemsOfATask(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

@@ -74,7 +74,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What others wrote is inert in a browser: no script of it runs, no type is guessed, and no other site embeds it.
+// Untrusted bytes are inert in a browser: no script in them runs, no type is guessed, and no other site can embed them.
 func TestBytesOfOthersAreInert(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

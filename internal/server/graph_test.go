@@ -30,8 +30,8 @@ func TestGraph(t *testing.T) {
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/v/graph", "")
 }
 
-// The graph of a version beside another one has the tasks and needs of both, and says what became of each. An order
-// that was turned round is drawn as it is now.
+// The graph of a version compared with another one has the tasks and needs of both, and marks the change of each. A need that was reversed
+// is drawn in its new direction.
 func TestGraphSince(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

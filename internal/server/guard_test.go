@@ -40,7 +40,7 @@ func TestLoopbackRule(t *testing.T) {
 	}
 }
 
-// A connection that did not come over a loopback address needs a token, wherever the handler is mounted.
+// A connection that did not come over a loopback address needs a token, regardless of where the handler is mounted.
 func TestRemoteConnections(t *testing.T) {
 	t.Parallel()
 	outside := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7411}
@@ -106,10 +106,10 @@ func TestHostAndOrigin(t *testing.T) {
 	}
 }
 
-// What a worker waits for may take longer than a client is given to take in an answer.
+// A worker's call may wait for longer than a client may take to read an answer.
 func TestWorkersMayWaitLong(t *testing.T) {
 	t.Parallel()
-	const patience = time.Second // an answer that is ready takes less, also where the processors are busy
+	const patience = time.Second // an answer that is ready takes less, even on a busy machine
 	h := start(t, Options{Patience: patience, Workers: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timer := time.NewTimer(2 * patience)
 		defer timer.Stop()
@@ -130,7 +130,7 @@ func TestWorkersMayWaitLong(t *testing.T) {
 	}
 }
 
-// Who is turned away is in the log, with where it came from and why.
+// A refused request is logged with its origin and the reason.
 func TestTurnedAwayIsLogged(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
@@ -161,7 +161,7 @@ func (w writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// /readyz needs no token, so without one it does not repeat what the database's driver says, which names hosts and users.
+// /readyz needs no token, so without one it does not repeat the error of the database driver, which names hosts and users.
 func TestReasonsOfReadyz(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Tokens: []string{token}})

@@ -80,7 +80,7 @@ func hookRigged(t *testing.T) *hookRig {
 	return &hookRig{house: h, t: t}
 }
 
-// hookRequest is a request to a webhook, which came over a network.
+// hookRequest is a request to a webhook over a network.
 type hookRequest struct {
 	path, body string
 	scheme     signature.Scheme
@@ -168,7 +168,7 @@ func TestHookBecomesASignal(t *testing.T) {
 	} else if s, err := h.client.Signal(t.Context(), out.Signal); err != nil || s.Trigger != "big.one" || len(s.Data) != len(big.body) {
 		t.Errorf("%s %d, %v", s.Trigger, len(s.Data), err)
 	}
-	big.id, big.at = "msg_2", time.Now().Add(time.Second) // signed: another id is another message
+	big.id, big.at = "msg_2", time.Now().Add(time.Second) // signed: a message with another id is another message
 	if code, out, body := h.send(big); code != 202 || out.Replayed {
 		t.Errorf("the same body under another signed id: %d %.200s", code, body)
 	}
@@ -187,7 +187,7 @@ func TestHookRefusals(t *testing.T) {
 		what   string
 		q      hookRequest
 		code   int
-		reason string // the last refusal of the webhook
+		reason string // reason of the webhook's latest refusal
 	}{
 		{"no such webhook", hookRequest{path: "nobody"}, 404, ""},
 		{"a path beneath", hookRequest{path: "github/x"}, 404, ""},
@@ -229,8 +229,8 @@ func TestHookRefusals(t *testing.T) {
 	if page, err := h.client.Signals(t.Context(), client.SignalFilter{}); err != nil || len(page.Signals) != 0 {
 		t.Errorf("refused requests left %+v, %v", page, err)
 	}
-	// A proxy on this machine hands on what comes from elsewhere: where the server has tokens, one is needed, and no proxy
-	// may say that it is one.
+	// A proxy on this machine passes on requests from elsewhere: if the server has tokens, one is required, and requests with headers of a
+	// proxy are refused.
 	known := []string{"Authorization", "Bearer " + token}
 	if code, _, _ := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411"}); code != 403 {
 		t.Errorf("from this machine, without a token: %d", code)
@@ -258,7 +258,7 @@ func TestHookRefusals(t *testing.T) {
 	}
 }
 
-// Providers that ask whether a webhook is there are answered, once their signature is right, and nothing is stored.
+// A provider that checks whether a webhook exists gets an answer if its signature is right, and nothing is stored.
 func TestHookAnswers(t *testing.T) {
 	t.Parallel()
 	h := hookRigged(t)
@@ -287,8 +287,9 @@ func TestHookAnswers(t *testing.T) {
 	}
 }
 
-// Programs that cannot sign have a shared secret. A short one cannot be tried out: after five wrong ones within a minute the address is
-// refused, as at logins. A long one is not limited, as another sender behind the same proxy would lock this one out.
+// Programs that cannot sign use a shared secret. A short secret cannot be guessed: after five wrong ones within a minute the address is
+// refused, as for logins. Requests with a long secret are not limited, because another sender behind the same proxy would lock this one
+// out.
 func TestHookSharedSecrets(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{"LONG": "4f1a6c0e8d2b7395", "SHORT": "hunter2"}
@@ -321,7 +322,7 @@ trigger: gitlab
 			t.Fatalf("%d %s", code, body)
 		}
 	}
-	for range 2 { // no signature says that this is the same request sent again
+	for range 2 { // without a signature, these are two requests
 		if code, body := send("long", "Authorization", "Bearer 4f1a6c0e8d2b7395"); code != 202 || strings.Contains(body, "replayed") {
 			t.Errorf("after wrong ones: %d %s", code, body)
 		}
@@ -371,7 +372,7 @@ func TestWebhookList(t *testing.T) {
 	}
 }
 
-// What a provider sends runs the rules that listen to it, once for each request, and a replay runs none.
+// A provider's request runs the rules that listen to it, once for each request, and a replay runs none.
 func TestHookRunsRules(t *testing.T) {
 	t.Parallel()
 	h := hookRigged(t)
@@ -380,7 +381,7 @@ func TestHookRunsRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	push := hookRequest{path: "github", body: `{"ref":"refs/heads/main"}`, scheme: signature.GitHub, secret: "old secret", id: "d-1", header: []string{"X-GitHub-Event", "push"}}
-	for _, want := range []int{202, 200} { // the second is the first sent again
+	for _, want := range []int{202, 200} { // the second is a repetition of the first
 		if code, _, body := h.send(push); code != want {
 			t.Fatalf("%d %s, want %d", code, body, want)
 		}
@@ -403,7 +404,7 @@ func TestHookRunsRules(t *testing.T) {
 	}
 }
 
-// What comes while the database is away leaves no trace of the names that it asked for, and tells nothing of the database.
+// Requests while the database is unreachable are counted without the webhook's name, and their answers reveal nothing about the database.
 func TestHooksWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -422,7 +423,7 @@ func TestHooksWithoutDatabase(t *testing.T) {
 	}
 }
 
-// What requests to webhooks hold in memory is not taken from the API, and the other way round.
+// Requests to webhooks and requests to the API use separate memory budgets.
 func TestHooksHaveABudgetOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	h := hookRigged(t)
@@ -461,7 +462,7 @@ func TestHooksHaveABudgetOfTheirOwn(t *testing.T) {
 	h.bodies.used.Add(-h.bodies.limit)
 }
 
-// The log says once a minute that a secret is missing, however many requests come.
+// The log reports a missing secret once a minute, for any number of requests.
 func TestMissingSecretIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// times is how often the hostile texts say the same.
+// times is how often the hostile texts repeat a part.
 const times = 10_000
 
 func again(s string) string { return strings.Repeat(s, times) }
 
-// costly is an expression that computes as much as one may: 50,000 turns.
+// costly is an expression that computes as much as is allowed: 50,000 iterations.
 const costly = "size(lists.range(50000).map(x, x * x))"
 
-// Hostile texts, by what they are to be taken for.
+// Hostile texts, by the kind of text that they imitate.
 var hostileTexts = map[string]map[string]string{
 	"expression": {
 		"parentheses":  again("(") + "1" + again(")"),
@@ -95,7 +95,7 @@ var hostileTexts = map[string]map[string]string{
 	},
 }
 
-// harmlessTexts are such that each place takes one of its kind: a place that refused them as well would show nothing.
+// harmlessTexts has texts of which each place accepts one of its kind: a place that refused them too would prove nothing.
 var harmlessTexts = map[string][]string{
 	"expression": {"true", "'a'", "['a']"},
 	"template":   {"${{ true }}", "${{ 'a' }}", "${{ ['a'] }}"},
@@ -109,7 +109,7 @@ var harmlessTexts = map[string][]string{
 	"filter":   {"action = 'noop'"},
 }
 
-// unknownPlaces are those of names by which there is nothing, so that every one is refused.
+// unknownPlaces are places for names that do not exist, so that every text is refused.
 var unknownPlaces = []string{"path", "path of hook", "cursor", "execution"}
 
 func numbered(n int, format string) string {
@@ -133,10 +133,10 @@ func diamonds(n int) string {
 type hostileCall struct {
 	method, path, body string
 	header             []string
-	run                bool // what it defines is then used
+	run                bool // the definition is then used
 }
 
-// hostilePlaces are all places where texts of a kind can stand. Each makes the request with a text.
+// hostilePlaces has all places in which a text of a kind can occur. Each function returns the request for a text.
 var hostilePlaces = map[string]map[string]func(text string) hostileCall{
 	"expression": documentPlaces(func(text string) any { return "${{ " + text + " }}" }),
 	"template":   documentPlaces(func(text string) any { return text }),
@@ -293,7 +293,7 @@ var hostilePlaces = map[string]map[string]func(text string) hostileCall{
 	},
 }
 
-// documentPlaces are the places of documents where expressions stand.
+// documentPlaces returns the places of documents in which expressions can occur.
 func documentPlaces(value func(text string) any) map[string]func(string) hostileCall {
 	flow := func(of ...any) func(string) hostileCall {
 		return func(text string) hostileCall {
@@ -371,7 +371,7 @@ func pairs(of []any) map[string]any {
 	return out
 }
 
-// oneTask is the only task of a workflow, with the given fields.
+// oneTask returns the only task of a workflow, with the given fields.
 func oneTask(of ...any) map[string]any { return map[string]any{"a": pairs(of)} }
 
 func encoded(v any) string {
@@ -390,7 +390,7 @@ func define(document string) hostileCall {
 	return c
 }
 
-// scheduled defines a schedule with the given fields.
+// scheduled returns a request that defines a schedule with the given fields.
 func scheduled(of ...any) hostileCall {
 	d := pairs(of)
 	d["name"], d["kind"], d["run"] = "h", "schedule", map[string]any{"action": "noop"}
@@ -404,15 +404,15 @@ func submitted(body string) hostileCall { return post("/api/v1/executions", body
 func submittedValue(s map[string]any) hostileCall { return submitted(encoded(s)) }
 
 const (
-	// allocationsMost and bytesMost bound what one request, and the use of what it has defined, may allocate. They are counted, so they are
-	// the same on a busy machine, and what takes long without allocating runs into the time limit of the test.
+	// allocationsMost and bytesMost limit the allocations of one request and of the use of its definition. They are counts, so they are the
+	// same on a busy machine. A request that takes long without allocating runs into the time limit of the test.
 	allocationsMost = 10_000_000
 	bytesMost       = 300 << 20
 )
 
-// Whatever a user writes, wherever it can stand, 10,000 times over: it is refused or answered within a bound of work, never with a 5xx, and
-// the server answers others afterwards.
-func TestHostileTextsEverywhere(t *testing.T) { // alone, because it counts what the process allocates
+// A text that is repeated 10,000 times, in any place, is refused or answered with a limited amount of work, never with a 5xx, and the
+// server still answers other requests.
+func TestHostileTextsEverywhere(t *testing.T) { // not parallel, because it counts the allocations of the process
 	h := start(t, Options{})
 	id := h.code(t, "text")
 	tried, refused, worst := 0, 0, map[string]uint64{}
@@ -456,7 +456,7 @@ func all(texts []string, is func(string) bool) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool { return !is(text) })
 }
 
-// attack sends a request and uses what it defines, and reports whether it was refused.
+// attack sends a request, uses its definition, and reports whether it was refused.
 func (h *house) attack(t *testing.T, name string, c hostileCall, id string) (refused bool) {
 	t.Helper()
 	send := func(c hostileCall) int {

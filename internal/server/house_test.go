@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// house is a whole Pawl on a store in memory, reached over real HTTP.
+// house is a whole Pawl with a store in memory, reached over real HTTP.
 type house struct {
 	*Server
 	engine *engine.Engine
@@ -40,7 +40,7 @@ type house struct {
 	served chan error
 
 	mu  sync.Mutex
-	say map[string]chan string // execution → what its code is told to write; closing ends it
+	say map[string]chan string // execution → text that its code writes; closing the channel ends it
 }
 
 // hooked is a store that calls a function before it reads an execution.
@@ -130,8 +130,8 @@ func start(t testing.TB, o Options) *house {
 	return h
 }
 
-// runCode stands in for the sandbox. The source says what to do: "hang", "hang on" (until there is no grace), "fail", "talk" (write what
-// the test says), "echo" (write what it is given to read), or anything else, which is written to stdout.
+// runCode replaces the sandbox. The source selects what it does: "hang", "hang on" (until there is no grace), "fail", "talk" (write the
+// test's texts), "echo" (write its stdin), or write any other source to stdout.
 func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	var code api.Code
 	if err := json.Unmarshal(t.Payload, &code); err != nil {
@@ -270,7 +270,7 @@ func (h *house) do(t testing.TB, method, path, body string, header ...string) (*
 	return res, answer
 }
 
-// problem sends a request that is to be refused.
+// problem sends a request that must be refused.
 func (h *house) problem(t testing.TB, want int, kind, method, path, body string, header ...string) api.Problem {
 	t.Helper()
 	res, answer := h.do(t, method, path, body, header...)

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// The same client works without a socket, streams included, and needs no token there.
+// The same client works without a socket, including streams, and needs no token there.
 func TestInProcess(t *testing.T) {
 	t.Parallel()
 	h := build(t, Options{Tokens: []string{token}})
@@ -35,7 +35,7 @@ func TestInProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got = append(got, c.Text); len(got) == 1 {
-			voice <- "two" // only now: the first came while it was running
+			voice <- "two" // only now, because the first came while it was running
 			close(voice)
 		}
 	}
@@ -115,7 +115,7 @@ func TestClusterAndStats(t *testing.T) {
 	}
 }
 
-// Without a store that answers there is a 503 that says when to come back, and nothing else.
+// If the store does not answer, there is a 503 with Retry-After, and nothing else.
 func TestStoreIsGone(t *testing.T) {
 	t.Parallel()
 	st, err := sqlite.Open(t.Context(), sqlite.InMemory, sqlite.Options{})

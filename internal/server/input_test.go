@@ -23,7 +23,7 @@ func TestBadInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, body string
 		status     int
-		at         string // path of the first error; "" when the line and column say it
+		at         string // path of the first error; "" if line and column identify it
 		say, fix   string // parts of the message and of the fix
 	}{
 		"empty":                {"/api/v1/executions", ``, 400, "", "empty", "JSON object"},
@@ -177,7 +177,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	h.problem(t, 415, api.ProblemUnsupportedMedia, "POST", "/api/v1/executions", `<x/>`, "Content-Type", "application/xml")
 }
 
-func TestLargeBodies(t *testing.T) { // alone, because it measures memory
+func TestLargeBodies(t *testing.T) { // not parallel, because it measures memory
 	h := start(t, Options{BodyLimit: 1 << 20})
 	big := `{"action":"noop","input":"` + strings.Repeat("x", 50<<20) + `"}`
 	var before, after runtime.MemStats
@@ -186,13 +186,13 @@ func TestLargeBodies(t *testing.T) { // alone, because it measures memory
 	if !strings.Contains(p.Detail, "1048576") {
 		t.Errorf("the limit is not named: %s", p.Detail)
 	}
-	// Announced by nobody: in chunks.
+	// Chunked, so that no length is announced.
 	req, err := http.NewRequestWithContext(t.Context(), "POST", h.url+"/api/v1/executions", struct{ io.Reader }{strings.NewReader(big)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.ContentLength = -1
-	if res, err := h.http.Do(req); err == nil { // the connection may break before the whole has been sent
+	if res, err := h.http.Do(req); err == nil { // the connection may break before the whole body has been sent
 		if res.StatusCode != 413 {
 			t.Errorf("in chunks: %s", res.Status)
 		}
@@ -305,8 +305,8 @@ func TestDefinitions(t *testing.T) {
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/queue:default", "")
 }
 
-// FuzzBodies looks for bodies that crash the server, that it takes though encoding/json would not, or that it takes and
-// then cannot read.
+// FuzzBodies looks for bodies that crash the server, that it accepts although encoding/json would not, or that it accepts and then cannot
+// read.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{
 		`{"action":"noop","input":{"a":[1,2.5e3,true,null,"x"]},"labels":{"k":"v"}}`,

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// syncBuffer takes what is logged while a test reads it.
+// syncBuffer collects the log while a test reads it.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -33,7 +33,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// asked submits a question and returns it.
+// asked submits a question and returns its inquiry.
 func (h *house) asked(t *testing.T, question string) *api.Inquiry {
 	t.Helper()
 	x, err := h.client.Submit(t.Context(), api.Submission{Action: "ask", Input: json.RawMessage(question)})
@@ -47,7 +47,7 @@ func (h *house) asked(t *testing.T, question string) *api.Inquiry {
 	return &all.Inquiries[0]
 }
 
-// linked is the path of a link to a question.
+// linked returns the path of a link to a question.
 func (h *house) linked(t *testing.T, id, name string) string {
 	t.Helper()
 	l, err := h.client.LinkInquiry(t.Context(), id, api.Invitation{For: name})
@@ -146,7 +146,7 @@ func TestInquiries(t *testing.T) {
 	}
 }
 
-// A link shows the form to anyone who has it, as often as they like, and answers for one person; it needs no token.
+// A link shows the form as often as it is opened, and answers as one person; it needs no token.
 func TestAnswerLinks(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef0123456789abcdef"
@@ -204,7 +204,7 @@ func TestAnswerLinks(t *testing.T) {
 	if now, err := h.client.Inquiry(t.Context(), i.ID); err != nil || now.State != api.InquiryOpen {
 		t.Fatalf("looking at the link: %v %+v", err, now)
 	}
-	// f0 is ok; the others by name: n, when, why.
+	// f0 is ok; the others, by name, are n, when and why.
 	filled := url.Values{"f0": {"yes"}, "f1": {"2"}, "f2": {`"><b>late`}, "f3": {""}, "note": {"<u>go</u>"}}
 	if res, body := visit("POST", path, filled.Encode(), form...); res.StatusCode != 422 || !strings.Contains(body, "n: minimum") || !strings.Contains(body, `value="2"`) {
 		t.Errorf("a bad answer: %s\n%s", res.Status, body)

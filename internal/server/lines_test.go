@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A key says who holds it and who waits for it, in the order in which they go; what has a label keeps its place among all.
+// The line of a key has its holders and its waiting executions in order; executions with a label keep their places among all.
 func TestKeyLine(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -55,7 +55,7 @@ func places(line []api.Standing) []string {
 	return all
 }
 
-// A queue has a line for each kind of workers that is asked for.
+// A queue has a lane for each kind of worker that is required.
 func TestQueueLine(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -86,7 +86,7 @@ func TestQueueLine(t *testing.T) {
 	if _, err := h.client.PauseAction(t.Context(), "noop", api.PauseOrder{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.client.ResumeQueue(t.Context(), "default", api.ResumeOrder{}); err != nil { // what would be taken now is put back
+	if _, err := h.client.ResumeQueue(t.Context(), "default", api.ResumeOrder{}); err != nil { // an execution that is claimed now is put back
 		t.Fatal(err)
 	}
 	eventually(t, "what waits is in a line of the paused action", func() bool {

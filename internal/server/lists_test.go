@@ -37,7 +37,7 @@ func (h *house) run(t testing.TB, name string, sources ...string) []string {
 	return ids
 }
 
-// batch posts a batch of evaluations, which is taken in.
+// batch posts a batch of evaluations, which must be accepted.
 func (h *house) batch(t testing.TB, body string, header ...string) (out api.BatchResult) {
 	t.Helper()
 	res, answer := h.do(t, "POST", "/api/v1/evaluations:batch", body, header...)
@@ -57,7 +57,7 @@ func (h *house) get(t testing.TB, path string, out any) {
 
 const ofRun = "label=run%3D"
 
-// Rows of a list say how code ended: the verdict, the error's code, and what was used.
+// Rows of a list have the result of code: the verdict, the error's code, and the resources used.
 func TestListsSayHowItEnded(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -105,7 +105,7 @@ func TestListsSayHowItEnded(t *testing.T) {
 	h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/evaluations:count", "")
 }
 
-// Rows of a list count the cases of code, and name each with its verdict where that is asked for.
+// Rows of a list count the cases of code, and list each with its verdict if requested.
 func TestListsSayHowCasesEnded(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -134,7 +134,7 @@ func TestListsSayHowCasesEnded(t *testing.T) {
 	h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/executions?digest=some", "")
 }
 
-// Rows have a letter for each case where that is asked for. It stands in the history, so that no output is read for it.
+// Rows have a letter for each case if requested. The letters are in the history, so that no output is read for them.
 func TestListsHaveDigests(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -161,7 +161,8 @@ func TestListsHaveDigests(t *testing.T) {
 	}
 }
 
-// A request that waits for a label is answered when everything with it has ended, or with what has not when the wait is over.
+// A request that waits for a label is answered when all executions with it have ended, or with the number of unfinished ones when the wait
+// is over.
 func TestWaitForALabel(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -190,7 +191,7 @@ func TestWaitForALabel(t *testing.T) {
 	}
 }
 
-// A batch of evaluations: a verdict for each, and the batch's idempotency key as with executions.
+// Each item of a batch of evaluations has its own result, and the batch's idempotency key works as for executions.
 func TestEvaluationBatch(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -254,7 +255,7 @@ func (h *house) wordy(t testing.TB, n, size int) {
 	}
 }
 
-// Outputs make the pages of a list shorter, not larger, whether they are shown or only summed up.
+// Pages of a list become shorter, not larger, because of outputs, whether these are shown or only summed up.
 func TestListsOfOutputsInBytes(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -285,7 +286,7 @@ func TestListsOfOutputsInBytes(t *testing.T) {
 	}
 }
 
-// Of a label with many executions the newest are counted, and all that have not ended.
+// For a label with many executions, the newest ended ones and all unfinished ones are counted.
 func TestCountsSayThatThereAreMore(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Reach: 5})
@@ -314,8 +315,8 @@ func TestCountsSayThatThereAreMore(t *testing.T) {
 	}
 }
 
-// A list whose filters match little says how far it has looked, and a client that follows the cursor finds everything once. A time after
-// which it looks ends the search, and bulk requests go on in the same way.
+// A list whose filters match little reports how far it searched, and a client that follows the cursor finds everything once. A lower bound
+// on the time ends the search, and bulk requests continue in the same way.
 func TestListsSayHowFarTheyLooked(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Reach: 5})
@@ -372,7 +373,7 @@ func TestListsSayHowFarTheyLooked(t *testing.T) {
 	}
 }
 
-// A list may be of named executions, of those whose ids begin alike, and of what is newer than one, the oldest first.
+// A list can select executions by ids, by the beginning of ids, and by being newer than an id, oldest first.
 func TestListsByID(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Reach: 5})

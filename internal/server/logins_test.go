@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Five wrong tokens within a minute close the login for their address, to the right token too, until the first of them is a minute old.
+// Five wrong tokens within a minute close the login for their address, even for the right token, until the first of them is a minute old.
 func TestLoginsPerAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l logins
@@ -29,7 +29,7 @@ func TestLoginsPerAddress(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		const left = wrongLoginsSpan - wrongLogins*time.Second
-		for _, right := range []bool{false, true, false} { // refused attempts do not count: the wait grows no longer
+		for _, right := range []bool{false, true, false} { // refused attempts do not count: the wait does not grow
 			if wait := l.attempt(here, right, time.Now()); wait != left {
 				t.Errorf("right %t: wait for %s, want %s", right, wait, left)
 			}
@@ -54,7 +54,7 @@ func TestLoginsPerAddress(t *testing.T) {
 	})
 }
 
-// However many addresses guess, no more than a fixed number is kept, and those beyond it are counted together.
+// A fixed number of addresses is stored however many guess; the addresses beyond that share one counter.
 func TestLoginsOfManyAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l logins
@@ -99,7 +99,7 @@ func TestAddressesOfLogins(t *testing.T) {
 	}
 }
 
-// Over HTTP the refusal is a problem that says for how long it holds, and other ways in stay open.
+// Over HTTP the refusal is a problem with the duration of the wait, and other ways of access still work.
 func TestTooManyLogins(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Tokens: []string{token}})

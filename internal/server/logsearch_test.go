@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// scribble writes two streams over two attempts into the logs of an execution that waits, cut into chunks anywhere, and returns the
-// lines that have "7".
+// scribble writes two streams of two attempts into the logs of a waiting execution, cut into chunks at random places, and returns the lines
+// that contain "7".
 func scribble(t *testing.T, h *house, id string, random *rand.Rand) map[string]bool {
 	t.Helper()
 	xid, err := flow.ParseID(flow.ExecutionPrefix, id)
@@ -57,7 +57,7 @@ func scribble(t *testing.T, h *house, id string, random *rand.Rand) map[string]b
 	return want
 }
 
-// Lines are found wherever chunks cut them, each once, however often the search is taken up again.
+// Each line is found once, however chunks cut it and however often the search is continued.
 func TestLogSearch(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -90,7 +90,7 @@ func TestLogSearch(t *testing.T) {
 	}
 }
 
-// Of a running execution the line that is being written counts when it has ended, once.
+// In a running execution, an unfinished line is found once it has ended, and only once.
 func TestLogSearchWhileRunning(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -136,7 +136,7 @@ func TestLogSearchRefusals(t *testing.T) {
 	}
 }
 
-// A search that takes too long stops within a line's time, and goes on from its cursor to the end.
+// A search that takes too long stops after at most one more line, and continues from its cursor.
 func TestLogSearchIsBounded(t *testing.T) {
 	t.Parallel()
 	s := lineSearch{match: func([]byte) []int { return nil }, limit: 10, open: map[string]*openLine{}}
@@ -150,7 +150,7 @@ func TestLogSearchIsBounded(t *testing.T) {
 	}
 }
 
-// A chunk whose bytes are gone ends the line before it and begins none: what follows is found at its own place.
+// A chunk with missing bytes ends the line before it and begins none: the lines after it are found at their own offsets.
 func TestLogSearchOverMissingBytes(t *testing.T) {
 	t.Parallel()
 	s := lineSearch{match: func(line []byte) []int { return []int{0, len(line)} }, limit: 10, until: time.Now().Add(time.Hour), open: map[string]*openLine{}}

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The summary of logs says how much there is of each stream, while it is written and afterwards, without reading it.
+// The summary of logs has the size of each stream, while it is written and afterwards, without reading it.
 func TestLogSummary(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/server/metrics"
 )
 
-// page reads /metrics: name and labels → value, as the text has it.
+// page reads /metrics as a map of name and labels to value.
 func (h *house) page(t *testing.T) map[string]string {
 	t.Helper()
 	res, body := h.do(t, "GET", "/metrics", "")
@@ -47,7 +47,7 @@ func TestMetricsTellWhatIsUnfinished(t *testing.T) {
 	}
 	hold("acme")
 	hold(long + "1")
-	hold(long + "2") // with the same beginning
+	hold(long + "2") // same first bytes
 	if _, err := h.client.Submit(t.Context(), api.Submission{Action: "noop", Concurrency: &api.Concurrency{Key: "acme", Limit: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestMetricsTellWhatIsUnfinished(t *testing.T) {
 			t.Errorf("%s names an execution", name)
 		}
 	}
-	// What the store is asked for is remembered for a while; what this process counts is always fresh.
+	// Figures from the store are cached for a while; counters of this process are always current.
 	hold("other")
 	again := h.page(t)
 	if again[`pawl_key_slots{key="other"}`] != "" || again["pawl_executions_submitted_total"] != "6" {
@@ -98,7 +98,7 @@ func TestMetricsTellWhatIsUnfinished(t *testing.T) {
 	}
 }
 
-// The slots of programs with handlers count where they serve.
+// Slots of programs with handlers are counted in the queues that they serve.
 func TestMetricsOfHandlers(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -117,7 +117,7 @@ func TestMetricsOfHandlers(t *testing.T) {
 	}
 }
 
-// Ends have a series for each status from the start, and they add up to the figure of the cluster's state.
+// The counters of ends have a series for each status from the start, and add up to the figure of the cluster's state.
 func TestMetricsOfEnds(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -191,7 +191,7 @@ func TestMetricsOfRetention(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\b(?:pawl|process)_[a-z_]+\b`)
 
-// The dashboard and the alerts speak of nothing that is not there, and the manual of everything that is.
+// The dashboard and the alerts use only metrics that exist, and the manual lists every metric.
 func TestMetricsThatOthersName(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Wires: []Wire{echo(nil)}, Broker: func() metrics.Broker {
@@ -203,7 +203,7 @@ func TestMetricsThatOthersName(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.await(t, hanging.ID, "running", running)
-	h.do(t, "POST", "/hooks/nobody", "{}") // what webhooks refuse is absent until they do
+	h.do(t, "POST", "/hooks/nobody", "{}") // refusals of webhooks are absent until there is one
 	exposed := map[string]bool{}
 	for name := range h.awaitRetention(t) {
 		base, _, _ := strings.Cut(name, "{")

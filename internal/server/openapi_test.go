@@ -48,7 +48,7 @@ func readDocument(t *testing.T, h *house) (document, any) {
 	return d, whole
 }
 
-// Every operation in the document is answered by its handler, with a status and a body that the document has.
+// The handler of every operation in the document answers with a status and a body that the document has.
 func TestOpenAPIIsServed(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -216,7 +216,7 @@ func TestOpenAPIIsComplete(t *testing.T) {
 	}
 }
 
-// schema is what the tests look at of a JSON schema.
+// schema has the parts of a JSON schema that the tests check.
 type schema struct {
 	Type        any
 	Ref         string `json:"$ref"`
@@ -228,8 +228,8 @@ type schema struct {
 	Additional  any `json:"additionalProperties"`
 }
 
-// The document says what generated clients need: where the server is, that every operation may be refused, what each field means, and
-// that answers may get more fields, have durations as text and lists that are never null.
+// The document has what generated clients need: the server's address, an error for every operation, the meaning of each field, and that
+// answers may get more fields, have durations as strings, and have lists that are never null.
 func TestOpenAPIForClients(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -304,7 +304,7 @@ func TestOpenAPIForClients(t *testing.T) {
 	}
 }
 
-// Lists are never null, also where there is nothing in them.
+// Lists are never null, even if they are empty.
 func TestListsAreNeverNull(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

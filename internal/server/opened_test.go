@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A server that shows an archive refuses every request that could change something, of each route, and says what it is. It answers the
-// others.
+// A server that shows an archive refuses every request, on each route, that could change something, and says that it is an archive. It
+// answers all other requests.
 func TestAnOpenedArchiveIsReadOnly(t *testing.T) {
 	t.Parallel()
 	shown := api.Archive{From: "there", At: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Executions: 1}

@@ -16,7 +16,7 @@ type line struct {
 	End bool `json:"end"`
 }
 
-// lines reads so many messages of a stream of lines; -1: to its end.
+// lines reads most messages of a stream of lines; -1: to its end.
 func lines(t testing.TB, s *bufio.Scanner, most int) (all []line) {
 	t.Helper()
 	for most != len(all) && s.Scan() {
@@ -34,7 +34,7 @@ func lines(t testing.TB, s *bufio.Scanner, most int) (all []line) {
 
 const asLines = "application/x-ndjson"
 
-// One stream tells every outcome of a label as it comes, and ends when all have ended.
+// One stream has every outcome of a label as it comes, and ends when all executions have ended.
 func TestOutcomesStream(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -61,7 +61,7 @@ func TestOutcomesStream(t *testing.T) {
 	if len(rest) != 2 || rest[0].ID != run[0] || rest[0].End || !rest[1].End || rest[1].Cursor != rest[0].Cursor {
 		t.Fatalf("%+v", rest)
 	}
-	// The same as server-sent events, and behind any cursor the rest.
+	// The same as server-sent events, and from any cursor the rest.
 	events, _ := h.follow(t, "/api/v1/executions:outcomes?"+ofRun+"x")
 	cursors := []string{first[0].Cursor, first[1].Cursor, rest[0].Cursor}
 	got, end := ids(t, events)
@@ -74,7 +74,7 @@ func TestOutcomesStream(t *testing.T) {
 			t.Errorf("behind %s: %v", cursor, got)
 		}
 	}
-	// What is submitted later comes behind.
+	// Executions submitted later come after them.
 	late := h.run(t, "x", "measured")
 	s, _ = h.follow(t, "/api/v1/evaluations:outcomes?"+ofRun+"x&after="+cursors[2], "Accept", asLines)
 	if more := lines(t, s, -1); len(more) != 2 || more[0].ID != late[0] || more[0].Output != nil {
@@ -89,7 +89,7 @@ func TestOutcomesStream(t *testing.T) {
 	}
 }
 
-// A reader that is cut off after any number of outcomes, many times, has each of them once, while they come.
+// A reader that is disconnected after any number of outcomes, many times, gets each of them once.
 func TestOutcomesResume(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -121,7 +121,7 @@ func TestOutcomesResume(t *testing.T) {
 	}
 }
 
-// Large outputs come whole, a bounded part of them at a time.
+// Large outputs are complete, and only a limited part of them is in memory at a time.
 func TestOutcomesOfLargeOutputs(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -140,7 +140,7 @@ func TestOutcomesOfLargeOutputs(t *testing.T) {
 	}
 }
 
-// A server that is told to stop ends the stream without an end, so that the reader comes back.
+// A server that is stopping ends the stream without an end message, so that the reader reconnects.
 func TestOutcomesWhenDraining(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The page's files are public, also where there are tokens; what the page shows is not.
+// The page's files are public even if there are tokens; the data that it shows is not.
 func TestThePageIsOpenAndTheAPIIsNot(t *testing.T) {
 	t.Parallel()
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) })
@@ -29,7 +29,7 @@ func TestThePageIsOpenAndTheAPIIsNot(t *testing.T) {
 	}
 }
 
-// A name of another site that resolves to this machine gets no page: its scripts would be that site's own.
+// A host name of another site that resolves to this machine gets no page: the page's scripts would have that site's origin.
 func TestThePageAnswersToItsOwnNameOnly(t *testing.T) {
 	t.Parallel()
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })

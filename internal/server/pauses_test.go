@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A queue and a worker are paused and resumed; lists, metrics, why and the history say so.
+// A queue and a worker are paused and resumed; lists, metrics, why and the history show it.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -87,7 +87,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// A definition that is paused says so in lists and by itself, and its executions begin when it is resumed.
+// A paused definition is marked in lists and by itself, and its executions begin when it is resumed.
 func TestPausedAction(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -131,7 +131,7 @@ func TestPausedAction(t *testing.T) {
 	}
 }
 
-// pausable is a workflow that waits for its first task.
+// pausable submits a workflow that waits for its first task.
 func (h *house) pausable(t *testing.T) string {
 	t.Helper()
 	ctx := t.Context()
@@ -145,7 +145,7 @@ func (h *house) pausable(t *testing.T) string {
 	return x.ID
 }
 
-// A workflow's execution is paused and resumed; it says so itself, and what cannot be paused is refused.
+// The execution of a workflow is paused and resumed and shows it; an execution that cannot be paused is refused.
 func TestPausedExecution(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// large submits an execution whose output has so many bytes, and waits for its end.
+// large submits an execution with an output of size bytes, and waits for its end.
 func (h *house) large(t *testing.T, size int) string {
 	t.Helper()
 	x, err := h.client.Submit(t.Context(), api.Submission{Action: "noop", Input: []byte(`"` + strings.Repeat("x", size-2) + `"`)})
@@ -25,7 +25,7 @@ func (h *house) large(t *testing.T, size int) string {
 	return x.ID
 }
 
-// idle sends requests whose answers nobody reads.
+// idle sends requests and does not read the answers.
 func (h *house) idle(t *testing.T, n int, path string) {
 	t.Helper()
 	for range n {
@@ -41,10 +41,10 @@ func (h *house) idle(t *testing.T, n int, path string) {
 	}
 }
 
-// patient is far more than a test takes: what ends a call before is that another needs what it holds.
+// patient is far more than a test takes, so a call ends earlier only because another call needs what it holds.
 const patient = time.Hour
 
-// Clients that ask for large outputs and read nothing hold no more memory than is set aside for answers, and keep nobody from an answer.
+// Clients that request large outputs and do not read them hold no more memory than the budget for answers, and do not block other requests.
 func TestLargeAnswersHaveABudget(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Patience: patient})
@@ -68,7 +68,7 @@ func TestLargeAnswersHaveABudget(t *testing.T) {
 	}
 }
 
-// A small answer needs none of that memory, and an answer that is larger than all of it is given where it is alone.
+// A small answer needs none of that budget, and an answer larger than the whole budget is sent if no other is held.
 func TestAnswersOutsideOfTheBudget(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -92,7 +92,7 @@ func TestAnswersOutsideOfTheBudget(t *testing.T) {
 	}
 }
 
-// Clients that read nothing of an archive lose their places when another wants one.
+// Clients that do not read an archive lose their places when another client needs one.
 func TestIdleClientsLoseTheirPlaces(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Patience: patient})

@@ -13,10 +13,10 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// BenchmarkEventReaders holds 9,000 open event streams, of one execution and of one each: the memory of the server for each, and the
-// processor time that each takes in a second in which nothing happens.
+// BenchmarkEventReaders holds 9,000 open event streams, of one execution and of one each. It measures the server's memory per stream, and
+// the processor time per stream in a second in which nothing happens.
 func BenchmarkEventReaders(b *testing.B) {
-	const readers = 9_000 // with both ends in this process, under the usual 20,000 open files
+	const readers = 9_000 // both ends are in this process, under the usual limit of 20,000 open files
 	for name, executions := range map[string]int{"of one execution": 1, "of one execution each": readers} {
 		b.Run(name, func(b *testing.B) {
 			h := start(b, Options{})
@@ -61,7 +61,7 @@ func BenchmarkEventReaders(b *testing.B) {
 			memory = memoryInUse() - memory
 			began, used := time.Now(), processorTime(b)
 			for b.Loop() {
-				time.Sleep(10 * time.Second) // of idle streams: the processor's time is what is measured
+				time.Sleep(10 * time.Second) // of idle streams, whose processor time is measured
 			}
 			b.ReportMetric(float64(memory)/readers, "B/reader")
 			b.ReportMetric(float64((processorTime(b)-used).Microseconds())/time.Since(began).Seconds()/readers, "CPU-µs/s/reader")

@@ -15,8 +15,8 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// The documents of docs/receiving.md are those of examples/receiving.yaml, and what each provider sends starts the execution that its rule
-// says, once.
+// The documents of docs/receiving.md are those of examples/receiving.yaml, and each provider's request starts the execution of its rule
+// once.
 func TestReceiving(t *testing.T) {
 	t.Parallel()
 	read := func(file string) string {
@@ -49,7 +49,7 @@ func TestReceiving(t *testing.T) {
 		q         hookRequest
 		trigger   string
 		code      int
-		of, input string // the label of the execution, and what it is told; "": none is started
+		of, input string // the label of the execution, and its input; "": none is started
 	}{
 		{"a push", hookRequest{path: "github", body: delivery("github-push"), scheme: signature.GitHub, secret: secret, id: "d-1", header: header("X-GitHub-Event", "push", "Content-Type", "application/json")},
 			"github.push", 202, "github", "59b20b8d5c6ff8d09518454d4dd8b7b30f095ab5 of octo-org/octo-repo"},
@@ -104,7 +104,7 @@ func TestReceiving(t *testing.T) {
 	}
 }
 
-// labelled are the executions that the rule for a provider has started, the latest first.
+// labelled returns the executions that the rule for a provider has started, latest first.
 func (h *house) labelled(t *testing.T, by string) []api.Execution {
 	t.Helper()
 	page, err := h.client.List(t.Context(), client.Filter{Labels: map[string]string{"by": by}})

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// So many histories are replayed at a time as there is memory for, and a replay that has ended makes room.
+// Only a limited number of histories is replayed at a time, because of their memory; a replay that has ended makes room.
 func TestReplaysAtOnce(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -35,7 +35,7 @@ func TestReplaysAtOnce(t *testing.T) {
 	}
 }
 
-// At an event of the past the API says what an execution waited for then, and what it cannot know.
+// For a past event the API says what the execution waited for at that time, and what it cannot know.
 func TestReplayWhy(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

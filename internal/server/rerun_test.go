@@ -55,7 +55,7 @@ outputs: {all: "${{ tasks.join.output.all }}"}
 	if err != nil || kid.ReusedOf == "" || string(kid.Output) != `{"n":1}` {
 		t.Errorf("what was reused is %+v, %v", kid, err)
 	}
-	// One task only: what comes after it is left out.
+	// One task only: the tasks after it are left out.
 	in = api.RerunRequest{Only: []string{"each[1]"}}
 	if plan, err = h.client.PlanRerun(t.Context(), was.ID, in); err != nil || plan.Tasks[0].Decision != "partly" || plan.Tasks[1].Decision != "leave" || plan.Tasks[1].Reason != "the rerun is of each only" {
 		t.Errorf("plan of one item only %+v, %v", plan, err)
@@ -63,7 +63,7 @@ outputs: {all: "${{ tasks.join.output.all }}"}
 	if y := ran(h.client.Rerun(t.Context(), was.ID, in)); string(y.Output) != `{"each":[{"n":1},{"n":2},{"n":3}]}` || len(y.Only) != 1 || y.Only[0] != "each[1]" {
 		t.Errorf("the rerun of one item only is %+v", y)
 	}
-	// An output given by hand: what comes after it goes on from that.
+	// A supplied output: the tasks after it use it.
 	in = api.RerunRequest{Outputs: map[string]json.RawMessage{"each[1]": json.RawMessage(`{"n":9}`)}, By: "ada"}
 	if plan, err = h.client.PlanRerun(t.Context(), was.ID, in); err != nil || plan.Tasks[0].Decision != "give" || plan.Tasks[0].Given != 1 || plan.Tasks[0].Reused != 2 || plan.Tasks[1].Reason != "its input has changed" {
 		t.Errorf("plan with a given output %+v, %v", plan, err)

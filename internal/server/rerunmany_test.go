@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// The client's loop reruns what a list selects, in pages and beyond the reach of a search; a plan changes nothing, a refusal nothing for
-// the others, and a resumed loop makes no rerun twice and selects nothing that is newer than what it began with.
+// The client's loop reruns the executions that a list selects, in pages and beyond the reach of a search. A plan changes nothing, and a
+// refusal does not affect the others. A resumed loop makes no rerun twice, and selects nothing newer than at its start.
 func TestRerunMany(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Reach: 4})
@@ -51,7 +51,7 @@ func TestRerunMany(t *testing.T) {
 	if page, err := h.client.List(t.Context(), client.Filter{RerunOf: done[0]}); err != nil || len(page.Executions) != 0 {
 		t.Errorf("the plan has made %+v, %v", page, err)
 	}
-	for r, err := range many.Run(t.Context(), api.RerunRequest{}, 1) { // interrupted after the first that is not refused
+	for r, err := range many.Run(t.Context(), api.RerunRequest{}, 1) { // interrupted after the first rerun that is not refused
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestRerunMany(t *testing.T) {
 			t.Errorf("after its context has ended: %v", err)
 		}
 	}
-	for _, err := range many.Run(t.Context(), api.RerunRequest{Definition: "a b"}, 2) { // the same key for another rerun, which is refused
+	for _, err := range many.Run(t.Context(), api.RerunRequest{Definition: "a b"}, 2) { // the same key for a different rerun, which is refused
 		if err != nil {
 			t.Errorf("%v", err)
 		}

@@ -93,7 +93,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A signal, a request to a webhook and a submission go on with the chain that they come with; what is no chain is refused.
+// A signal, a request to a webhook and a submission keep the chain that they come with; an invalid chain is refused.
 func TestChainHeader(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

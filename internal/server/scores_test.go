@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// Accuracy and pass@k are of each group. A broken box is in no figure of programs, and of a retried evaluation the retry counts, which is not
-// counted while it runs.
+// Each group has its own accuracy and pass@k. A broken sandbox counts in no figure about programs. For a retried evaluation only the retry
+// counts, once it has ended.
 func TestScores(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -83,7 +83,7 @@ func TestScores(t *testing.T) {
 	if v := scores.Groups[2].Verdicts; v["wrong_answer"] != 1 || v["cancelled"] != 1 || v["ok"] != 1 {
 		t.Errorf("verdicts %v", v)
 	}
-	// By two labels, and by none; with another label for tasks.
+	// By two labels, and by none; with another label for the tasks.
 	if scores, err = h.client.Scores(t.Context(), client.ScoreQuery{Name: "run", Value: "17", By: []string{"model", "task"}}); err != nil || len(scores.Groups) != 5 {
 		t.Errorf("by two: %+v, %v", scores, err)
 	}
@@ -108,7 +108,7 @@ func TestScoresRefuse(t *testing.T) {
 	}
 }
 
-// An answer has a bound on its groups.
+// The number of groups in an answer is limited.
 func TestScoresOfTooManyGroups(t *testing.T) {
 	t.Parallel()
 	var all []graded

@@ -117,8 +117,8 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// Retention may remove an execution, and its idempotency key with it, between the answer that the key is known and the
-// look at what it stands for: the submission is a new one then, as if it had come a moment later.
+// Retention may remove an execution, and its idempotency key with it, after the key was found and before the execution is loaded: then the
+// submission makes a new execution, as if it had come a moment later.
 func TestIdempotencyBesideRetention(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -144,7 +144,8 @@ func TestIdempotencyBesideRetention(t *testing.T) {
 	}
 }
 
-// removed submits twice under one key. What the first made is removed before the second looks at it; the second makes another one.
+// removed submits twice under one key. The first execution is removed before the second submission loads it; the second submission makes
+// another one.
 func (h *house) removed(t *testing.T, what string, submit func() (*http.Response, []byte)) (first, second api.Execution) {
 	t.Helper()
 	res, body := submit()
@@ -180,7 +181,7 @@ func (h *house) removed(t *testing.T, what string, submit func() (*http.Response
 	return first, second
 }
 
-// A language that is not known any more leaves what was submitted in it to be found by its key.
+// An execution in a language that no longer exists is still found by its idempotency key.
 func TestIdempotencyOfALanguageThatIsGone(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

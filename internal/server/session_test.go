@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A browser that has logged in needs no header; one whose token was taken away, whose cookie was changed or has ended, or who
-// asks for another origin's page, is refused.
+// A browser that has logged in needs no header. It is refused if its token was removed, if its cookie was changed or has expired, or if the
+// request comes from a page of another origin.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Tokens: []string{token, "another-0123456789"}})
@@ -83,7 +83,7 @@ func TestSession(t *testing.T) {
 	if len(cookies) != 1 || strings.Contains(cookies[0].Value, token) {
 		t.Fatalf("cookies %v", cookies)
 	}
-	// Taken away: another server with the other token only.
+	// Removed: another server with the other token only.
 	other := start(t, Options{Tokens: []string{"another-0123456789"}})
 	forged := func(value string) int {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", other.url+list, nil)
@@ -162,7 +162,7 @@ func TestSessionWithoutTokens(t *testing.T) {
 	}
 }
 
-// Who has no token yet cannot make the server read more than a token.
+// A client without a token cannot make the server read more than a token.
 func TestLoginBody(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Tokens: []string{token}})

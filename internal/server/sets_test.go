@@ -21,7 +21,7 @@ func (h *house) uploaded(t *testing.T, text string) string {
 	return b.Blob
 }
 
-// A list of cases that was uploaded once is named by many evaluations. What is wrong with it is said when it is named, with the place in it.
+// Many evaluations can name a list of cases that was uploaded once. Errors in it are reported when it is named, with their place in it.
 func TestSets(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -37,7 +37,7 @@ func TestSets(t *testing.T) {
 	if got, err := h.client.Get(t.Context(), x.ID); err != nil || !bytes.Contains(got.Input, []byte(`"cases":[{"set":"`+set+`"}]`)) {
 		t.Errorf("%v\n%s", err, got.Input)
 	}
-	// As long as an execution names it, it is kept; the worker finds it by the input.
+	// It is kept as long as an execution names it; the worker finds it through the input.
 	if held := blob.References(x.Input); len(x.Input) > 0 && len(held) != 1 {
 		t.Errorf("%v", held)
 	}
@@ -53,14 +53,14 @@ func TestSets(t *testing.T) {
 			t.Errorf("%s: %+v", c.path, p.Errors)
 		}
 	}
-	// Of a batch each is refused for itself.
+	// In a batch each item is refused by itself.
 	out := h.batch(t, `{"evaluations": [`+submit(set, "")+`, `+submit(h.uploaded(t, `[{"x": 1}]`), "")+`]}`)
 	if out.Results[0].ID == "" || out.Results[1].Problem == nil || out.Results[1].Problem.Errors[0].Path != "evaluations[1].cases[0].x" {
 		t.Errorf("%+v", out)
 	}
 }
 
-// What is remembered of sets is bounded, and a set is well for what it was looked at with.
+// The memory of sets is limited, and a set is valid only for the settings with which it was checked.
 func TestSetsRemembered(t *testing.T) {
 	t.Parallel()
 	var s sets

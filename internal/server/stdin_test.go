@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// listener reads what an execution writes, as it comes.
+// listener reads an execution's output as it comes.
 type listener struct {
 	t     *testing.T
 	heard chan string
@@ -39,7 +39,7 @@ func (h *house) listen(t *testing.T, id string) *listener {
 	return l
 }
 
-// until reads on until all that was heard is want.
+// until reads until the whole output is want.
 func (l *listener) until(want string) {
 	l.t.Helper()
 	deadline := time.After(time.Minute)
@@ -74,7 +74,7 @@ func TestStdin(t *testing.T) {
 	if err != nil || at.Offset != int64(len(want)) || at.Offset != w.Offset() || at.Closed || at.Status != api.Running || at.ID != id {
 		t.Errorf("stdin %+v, %v; want an offset of %d", at, err, len(want))
 	}
-	// Another client goes on where this one stopped.
+	// Another client continues where this one stopped.
 	w = h.client.WriteStdin(t.Context(), id, at.Offset)
 	if _, err := io.WriteString(w, "bye"); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestStdinRefusals(t *testing.T) {
 	if _, err := h.engine.Feed(ctx, mustID(t, closed), 0, []byte("x"), true); err != nil {
 		t.Fatal(err)
 	}
-	res, body := h.do(t, "POST", path, "more") // it may have ended by now
+	res, body := h.do(t, "POST", path, "more") // it may have ended in the meantime
 	if res.StatusCode != 409 || !bytes.Contains(body, []byte(api.ProblemStdinClosed)) && !bytes.Contains(body, []byte(api.ProblemFinished)) {
 		t.Errorf("after the end of file: %s %s", res.Status, body)
 	}
@@ -187,7 +187,7 @@ func mustID(t *testing.T, text string) flow.ID {
 	return id
 }
 
-// typing is a request whose body is typed.
+// typing is a request whose body is written piece by piece.
 type typing struct {
 	*io.PipeWriter
 	answer chan *http.Response // nil when there was none
@@ -212,7 +212,7 @@ func (h *house) typing(t *testing.T, id, query string) *typing {
 	return ty
 }
 
-// What is typed into the body of one request arrives while the request goes on.
+// Bytes written to the body of one request arrive while the request is running.
 func TestTyping(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -238,7 +238,7 @@ func TestTyping(t *testing.T) {
 	h.await(t, id, "ended", terminal)
 }
 
-// A body that breaks off is no end of file; the next request goes on.
+// A body that breaks off is not an end of file; the next request continues.
 func TestTypingBreaksOff(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -267,7 +267,7 @@ func TestTypingBreaksOff(t *testing.T) {
 	heard.until("so far, so good")
 }
 
-// Nobody goes on reading what nobody will hear.
+// Reading the body stops when the execution ends.
 func TestTypingEndsWithTheExecution(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})

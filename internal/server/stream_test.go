@@ -98,8 +98,8 @@ func TestEventsStreamAndResume(t *testing.T) {
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?after=x", "")
 }
 
-// A line that a program writes reaches who follows its log before anybody would notice a delay. The time is that of a
-// synctest bubble: only what waits for a timer takes any of it.
+// A line that a program writes reaches the readers of its log before a person would notice a delay. The time is that of a synctest bubble:
+// only waiting for a timer takes time.
 func TestLogsAreLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Options{})
@@ -149,7 +149,7 @@ func TestLogPagesAndText(t *testing.T) {
 	for i := range 30 {
 		line := fmt.Sprintf("%d:", i)
 		if i == 7 {
-			line = "\xff\x00\xfe" // no text
+			line = "\xff\x00\xfe" // not text
 		}
 		voice <- line
 		want = append(want, line...)
@@ -203,7 +203,7 @@ func TestLogPagesAndText(t *testing.T) {
 			t.Errorf("%s: %s %q, want %q", tc.query, res.Status, body, tc.want)
 		}
 	}
-	// A stream that begins at the tail goes on behind its last id as any other.
+	// A stream that begins at the tail continues after its last id like any other.
 	for from, chunks := range map[string]int64{"": 1, "1.0": last.Seq} {
 		if _, body := h.do(t, "GET", path+"?tail=1", "", "Accept", "text/event-stream", "Last-Event-ID", from); int64(bytes.Count(body, []byte("event: log\n"))) != chunks {
 			t.Errorf("a stream of the tail, behind %q: %s", from, body)
@@ -216,8 +216,7 @@ func TestLogPagesAndText(t *testing.T) {
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?after=12", "")
 }
 
-// A reader that does not read is held for by nobody: its connection is dropped, and what it missed is there when it comes
-// back with the last id it saw.
+// A reader that does not read loses its connection, and gets what it missed when it reconnects with its last id.
 func TestSlowReaderIsDroppedToResume(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Patience: 300 * time.Millisecond})
@@ -242,7 +241,7 @@ func TestSlowReaderIsDroppedToResume(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	fmt.Fprintf(conn, "GET /api/v1/executions/%s/logs HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n", id)
 
-	// Another is served meanwhile, and sees everything.
+	// Another reader is served meanwhile, and gets everything.
 	n := int64(0)
 	for c, err := range h.client.FollowLogs(t.Context(), id, client.LogQuery{}) {
 		if err != nil || c.Seq != n+1 {
@@ -253,7 +252,7 @@ func TestSlowReaderIsDroppedToResume(t *testing.T) {
 		}
 	}
 
-	// The slow one reads a little after its deadline: what was in the pipes, and then the connection's end.
+	// The slow reader reads shortly after its deadline: the bytes in the buffers, and then the end of the connection.
 	waitFor(t, "the slow reader's stream to end", func() bool { return openStreams(t, h) == 0 })
 	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	lines := bufio.NewReader(conn)
@@ -283,10 +282,10 @@ func TestSlowReaderIsDroppedToResume(t *testing.T) {
 	}
 }
 
-// openStreams reads the number of streams under way from the metrics.
+// openStreams reads the number of open streams from the metrics.
 func openStreams(t testing.TB, h *house) int {
 	t.Helper()
-	page := httptest.NewRecorder() // and no connection, which the server may drop on a busy machine
+	page := httptest.NewRecorder() // without a connection, which the server may drop on a busy machine
 	h.Handler().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for line := range strings.Lines(page.Body.String()) {
 		var n int
@@ -442,7 +441,7 @@ tasks:
     with: {all: "${{ tasks.each.output }}"}
 `
 
-// A media type of weight 0 is one that the client does not take.
+// A media type of weight 0 is not accepted.
 func TestStreamIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	for accept, want := range map[string]bool{

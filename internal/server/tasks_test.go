@@ -29,7 +29,7 @@ func wide(singles, items int) string {
 	return b.String()
 }
 
-// What is said about the tasks of a workflow is exact, however many executions they have.
+// The state of a workflow's tasks is exact, however many executions they have.
 func TestTasksOfAWideWorkflow(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ singles, items int }{{1004, 0}, {2122, 0}, {22, 2100}} {
@@ -67,7 +67,7 @@ func TestTasksOfAWideWorkflow(t *testing.T) {
 	}
 }
 
-// executionsOf are the executions of a workflow's tasks, by id.
+// executionsOf returns the executions of a workflow's tasks, by id.
 func (h *house) executionsOf(t *testing.T, workflow string) map[string]*flow.Execution {
 	t.Helper()
 	id, err := flow.ParseID(flow.ExecutionPrefix, workflow)
@@ -121,7 +121,7 @@ func checkTask(t *testing.T, task *api.Task, all map[string]*flow.Execution, lis
 	}
 }
 
-// Of many executions the open ones are listed, and then the latest.
+// If there are many executions, the unfinished ones are listed, and then the latest.
 func TestListedExecutionsOfATask(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -156,7 +156,7 @@ func TestListedExecutionsOfATask(t *testing.T) {
 	}
 }
 
-// However many tasks a workflow has and however many items each, an answer lists a bounded number of executions.
+// An answer lists a limited number of executions, however many tasks a workflow has and however many items each.
 func TestShareOfATask(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ tasks, wide, items, want int }{
@@ -176,13 +176,13 @@ func TestShareOfATask(t *testing.T) {
 	}
 }
 
-// A task that runs in rounds is running until it is decided that no other one follows, and says how many there are at most.
+// A task that runs in rounds is running until it is decided that no further round follows, and shows the largest number of rounds.
 func TestTasksInRounds(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
 	for _, row := range []struct {
 		repeat string
-		wait   bool // it is looked at while the second round waits for its time
+		wait   bool // checked while the second round waits for its time
 		want   api.Status
 		rounds int
 		code   string

@@ -21,7 +21,7 @@ tasks:
   bad: {action: code, with: {language: python, source: fail}, retry: {max_attempts: 2, delay: 1ms}, continue_on_error: true}
 `
 
-// The attempts of a workflow's tasks come page by page, with the worker that had each and the moments in their order.
+// The attempts of a workflow's tasks come page by page, each with its worker and its times in order.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -88,7 +88,7 @@ func mustJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// An execution that is no workflow has its own attempts; one that runs has no end.
+// An execution that is not a workflow has its own attempts; a running attempt has no end.
 func TestTimelineOfOne(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -103,7 +103,7 @@ func TestTimelineOfOne(t *testing.T) {
 	}
 }
 
-// An attempt whose worker was lost ends with the loss, and stays where it stood.
+// An attempt whose worker was lost ends at that time, and keeps its status.
 func TestTimelineOfALostAttempt(t *testing.T) {
 	t.Parallel()
 	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// counted is a content of which the bytes that are read are counted.
+// counted is a content that counts the bytes read from it.
 type counted struct {
 	io.ReadSeeker
 	read int
@@ -30,7 +30,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// dropped are uploads whose bytes wait to be removed.
+// dropped returns the uploads whose bytes wait to be removed.
 func dropped(t *testing.T, h *house) (ids []flow.ID) {
 	t.Helper()
 	err := h.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
@@ -43,8 +43,7 @@ func dropped(t *testing.T, h *house) (ids []flow.ID) {
 	return ids
 }
 
-// A content is taken in once, over the network and in the process alike; HEAD tells of it, and its time moves on when it
-// is sent again.
+// A content is stored once, over the network and in the process; HEAD finds it, and sending it again extends its time.
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -98,7 +97,7 @@ func TestUpload(t *testing.T) {
 	h.problem(t, 404, api.ProblemNotFound, "PUT", "/api/v1/blobs/sha256:ABC", "x")
 }
 
-// What is more than the limit is refused, announced or not, and the message names the setting.
+// An upload above the limit is refused, with or without an announced length, and the message names the setting.
 func TestUploadLimit(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{UploadLimit: 10})
@@ -129,7 +128,7 @@ func TestUploadLimit(t *testing.T) {
 	}
 }
 
-// An evaluation that names an upload which is not there is refused at once, with its place and its name.
+// An evaluation that names a missing upload is refused at once, with its place and its name.
 func TestMissingUpload(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -145,7 +144,7 @@ func TestMissingUpload(t *testing.T) {
 	}
 }
 
-// A client whose transport does not wait to be asked sends all of what is there already, and is answered.
+// A client whose transport does not wait for 100-continue sends the whole content although it exists, and gets an answer.
 func TestUploadWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

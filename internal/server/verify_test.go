@@ -29,14 +29,14 @@ func TestVerify(t *testing.T) {
 	if err != nil || len(v.Broken) != 0 || v.Seconds <= 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	// Reading everything is not for pages of other sites, though nothing is changed.
+	// A page of another site must not start a verification, although it changes nothing.
 	h.problem(t, 403, api.ProblemForbidden, "GET", "/api/v1/verify", "", "Sec-Fetch-Site", "cross-site")
 	h.verifies.Lock()
 	h.problem(t, 429, api.ProblemOverloaded, "GET", "/api/v1/verify", "")
 	h.verifies.Unlock()
 }
 
-// damaged is a store with something wrong in it.
+// damaged is a store with an error in it.
 type damaged struct{ *sqlite.Store }
 
 func (d damaged) Check(context.Context) ([]store.Violation, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// Lists as streams: what is there, the oldest first, then what comes and what changes.
+// A list as a stream has its current items, oldest first, then new and changed ones.
 func TestWatchedLists(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -92,8 +92,8 @@ func counts(states map[string]string) map[string]int {
 	return n
 }
 
-// A stream of the list says that something may have changed: at its start, after a change, and in the end that nothing
-// has. The time is that of a synctest bubble, in which a message comes exactly when it is due.
+// A stream of the list has a message at its start, one after a change, and one that says that nothing has changed. The time is that of a
+// synctest bubble, in which each message comes exactly when it is due.
 func TestListTellsOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, Options{})
@@ -120,13 +120,13 @@ func TestListTellsOfChanges(t *testing.T) {
 				t.Errorf("message %d came %s after the one before, want %s to %s", i+2, got, d.least, d.most)
 			}
 		}
-		if idle[0] || idle[1] || !idle[3] { // the execution may end before the second message or after it
+		if idle[0] || idle[1] || !idle[3] { // the execution may end before or after the second message
 			t.Errorf("idle: %v; want only messages without a change to say so", idle)
 		}
 	})
 }
 
-// What is wrong with a stream of the list is said before it begins, and it ends with the server.
+// Errors in a request for a stream of the list are answered before it begins, and the stream ends with the server.
 func TestListOfChangesEnds(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// A list is narrowed by a condition, as its other filters narrow it; a client that follows the cursor finds everything once.
+// A condition narrows a list like its other filters; a client that follows the cursor finds everything once.
 func TestListsByCondition(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Reach: 8})

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// What is in the sentences of an answer is in its fields as well: the page and other programs read no prose.
+// The facts in the sentences of an answer are also in its fields: the page and other programs do not parse sentences.
 func TestWhySaysItInFields(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -65,7 +65,7 @@ func TestWhySaysItInFields(t *testing.T) {
 	h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/executions:why", `{"ids": []}`)
 }
 
-// A submission is checked as it would be when it is submitted, and nothing comes of it.
+// A submission is checked as when it is submitted, but nothing is stored.
 func TestCheckSubmission(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

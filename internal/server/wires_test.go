@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// echo is a wire that answers with the path and body that it was asked with, or with why the body cannot be read.
+// echo is a wire that answers with the path and body of the request, or with the error of reading the body.
 func echo(seen chan<- error) Wire {
 	return Wire{Name: "echo", TokenHeader: "X-Auth-Token", Outcomes: []string{"answered"}, Handler: func(count func(string)) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func echo(seen chan<- error) Wire {
 	}}
 }
 
-// A wire is behind the server's guard, and may have the token in a header of its own, which counts nowhere else.
+// A wire is behind the server's guard, and may have the token in its own header, which is not accepted elsewhere.
 func TestWireIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Tokens: []string{token}, Wires: []Wire{echo(nil)}})
@@ -62,7 +62,7 @@ func TestWireIsGuarded(t *testing.T) {
 	}
 }
 
-// The body of a request to a wire is bounded, and its context ends when the server begins to stop.
+// The body of a request to a wire is limited, and its context ends when the server begins to stop.
 func TestWireIsBounded(t *testing.T) {
 	t.Parallel()
 	seen := make(chan error, 2)
@@ -94,7 +94,7 @@ func TestWireIsBounded(t *testing.T) {
 	}
 }
 
-// All bodies together have a bound on memory, beyond which one cannot be read; what was read is given back.
+// All bodies together have a memory limit, above which another body cannot be read; the memory is released afterwards.
 func TestWireSharesTheBudget(t *testing.T) {
 	t.Parallel()
 	seen := make(chan error, 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// nothingMeans are the fields of request bodies whose zero value means what is written: it is the default, or it says "none".
+// nothingMeans has the fields of request bodies whose zero value has the meaning given here: it is the default, or it means "none".
 var nothingMeans = map[string]string{
 	"Retry.jitter":                "no part of the delay is random",
 	"Submission.start_in":         "at once",
@@ -28,8 +28,8 @@ var nothingMeans = map[string]string{
 // words are fields that only people read.
 var words = []string{"reason", "by", "note"}
 
-// A field that is given says something. Where the zero value of a field means "not given", a body that gives it is refused, for the
-// caller meant nothing at all (no attempt, no time, no key) and would get the default.
+// A field that is present must have a meaning. If the zero value of a field means "not given", a body that contains it is refused: the
+// caller probably meant zero (no attempt, no time, no key) and would get the default.
 func TestNothingIsNotLeftOut(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})

@@ -24,7 +24,7 @@ const (
 	surveyEvery    = 5 * time.Second
 	surveyShare    = 20
 	surveyPatience = 2 * time.Second       // how long a scrape waits for the survey; after that it shows the previous one
-	surveyQuick    = 50 * time.Millisecond // the same if the last survey took longer and is recent: one with a million open waits takes seconds
+	surveyQuick    = 50 * time.Millisecond // the same if the last survey took longer and is recent; a million open waits take seconds
 	surveyFresh    = time.Minute
 	surveyTimeout  = 60 * time.Second // for a whole survey
 	topKeys        = 20

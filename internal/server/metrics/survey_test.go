@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/enginetest"
 )
 
-// Where the store does not answer, the figures of this process are there all the same.
+// If the store does not answer, the figures of this process are still reported.
 func TestMetricsWithoutStore(t *testing.T) {
 	t.Parallel()
 	m := New(Options{Engine: enginetest.OnSQLite(t).Engine, Log: slog.New(slog.DiscardHandler)})
@@ -30,7 +30,7 @@ func TestMetricsWithoutStore(t *testing.T) {
 	}
 }
 
-// A scrape does not wait for a survey that takes long: it shows the one before.
+// A scrape does not wait for a slow survey: it shows the previous one.
 func TestScrapeBesideASlowSurvey(t *testing.T) {
 	t.Parallel()
 	s := &surveys{last: &surveyed{at: time.Now(), took: time.Second}, ongoing: make(chan struct{})}

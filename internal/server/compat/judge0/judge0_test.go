@@ -24,14 +24,14 @@ import (
 	"github.com/pawl-run/pawl/internal/server/compat"
 )
 
-// box is a server whose evaluations never end, or are as execution says; where it has no store, calls wait until their context ends.
+// box is a server whose evaluations never end, or are in the state of execution; without a store, calls wait until their context ends.
 type box struct {
 	execution *api.Execution
 	noStore   bool
-	refuse    *api.Problem // what all submissions beyond takes get
+	refuse    *api.Problem // answer to all submissions after the first takes
 	takes     int
-	noLogs    bool   // where calls for logs wait until their context ends
-	log       string // of every stream
+	noLogs    bool   // calls for logs wait until their context ends
+	log       string // content of every stream
 	torn      bool   // logs break off
 	slowKills bool   // kills wait until their context ends
 
@@ -39,8 +39,8 @@ type box struct {
 	killed    []string
 	submitted []api.Evaluation
 
-	requests      []api.Submission // to callback_urls
-	refuseRequest *api.Problem     // what they get
+	requests      []api.Submission // callbacks
+	refuseRequest *api.Problem     // answer to them
 }
 
 func (b *box) Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error) {
@@ -108,7 +108,7 @@ func (b *box) File(context.Context, string, string) (io.ReadCloser, error) {
 	return nil, errors.New("there is no file")
 }
 
-// ask sends a request to a wire in front of b, and returns status and body, and what was counted.
+// ask sends a request to a wire in front of b, and returns the status, the body and the counted outcomes.
 func (b *box) ask(ctx context.Context, method, path, body string) (string, []string) {
 	var counted []string
 	h := New(compat.Options{Pawl: b, Count: func(outcome string) { counted = append(counted, outcome) }, Languages: language.BuiltIn().Known()})
@@ -121,7 +121,7 @@ func (b *box) ask(ctx context.Context, method, path, body string) (string, []str
 
 const program = `{"source_code": "print(1)", "language_id": 71, "expected_output": "1"}`
 
-// A request with wait=true is held for ten minutes, and then has the token of a submission that goes on.
+// A request with wait=true is held for ten minutes, and then gets the token of a submission that continues.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestHeld(t *testing.T) {
 	})
 }
 
-// A client that goes away before it has a token ends its program.
+// If a client disconnects before it has a token, its program is killed.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestGone(t *testing.T) {
 
 const called = `{"source_code": "print(1)", "language_id": 71, "callback_url": "https://judge.example/done?of=7"}`
 
-// The request to a callback_url waits behind its submission, in the line of a key that both have.
+// The callback waits for its submission, because both have the same concurrency key.
 func TestCallbackWaits(t *testing.T) {
 	t.Parallel()
 	b := &box{}
@@ -171,8 +171,8 @@ func TestCallbackWaits(t *testing.T) {
 	}
 }
 
-// A client that goes away has its callback. One that gets no token has none: the request is killed before its submission, whose end would
-// send it.
+// If a client disconnects, its callback is still sent. If it gets no token, there is no callback: the callback is killed before the
+// submission, whose end would send it.
 func TestCallbackWithoutToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestCallbackWithoutToken(t *testing.T) {
 	}
 }
 
-// The body of a callback is in base64, also for a submission in plain text. While the log of a long output cannot be read, Callback returns an
-// error, so that the request is tried again later.
+// The body of a callback is in base64, even for a submission in plain text. If the log of a long output cannot be read, Callback returns an
+// error, so that the callback is retried later.
 func TestCallbackBody(t *testing.T) {
 	t.Parallel()
 	body := func(b *box, token string) (string, error) {
@@ -214,7 +214,7 @@ func TestCallbackBody(t *testing.T) {
 	}
 }
 
-// While the store is away there is an error, and no token and no status.
+// While the store is unreachable there is an error, and no token and no status.
 func TestNoStore(t *testing.T) {
 	t.Parallel()
 	for _, r := range []struct{ method, path, body string }{
@@ -230,7 +230,7 @@ func TestNoStore(t *testing.T) {
 	}
 }
 
-// What has ended without a word about the program is an Internal Error, by which Judge0's clients know that the box is broken.
+// An evaluation that ended without a result for its program is an Internal Error, by which Judge0's clients recognize a broken sandbox.
 func TestLostIsInternalError(t *testing.T) {
 	t.Parallel()
 	code := func(verdict string) []byte { return []byte(`{"verdict": "` + verdict + `"}`) }
@@ -251,14 +251,14 @@ func TestLostIsInternalError(t *testing.T) {
 	}
 }
 
-// logged is an execution that has written n bytes, which are in its log.
+// logged returns an execution that has written n bytes to its log.
 func logged(n int) *api.Execution {
 	return &api.Execution{ID: "ex_1", Labels: map[string]string{"wire": Name}, Status: api.Completed,
 		Output: fmt.Appendf(nil, `{"verdict": "ok", "stdout": "a", "stdout_bytes": %d, "stdout_truncated": true}`, n)}
 }
 
-// A log that cannot be read now is no verdict; who asks for the verdict alone gets it. A store that does not answer is waited for as long as
-// for everything else.
+// If the log cannot be read, a request for outputs gets no verdict, and a request for the verdict alone gets it. A store that does not
+// answer is waited for as long as in other requests.
 func TestLogAway(t *testing.T) {
 	t.Parallel()
 	for _, waits := range []bool{false, true} {
@@ -278,7 +278,7 @@ func TestLogAway(t *testing.T) {
 	}
 }
 
-// A log that breaks off may be whole at the next request; one that has ended too soon will not.
+// A log that breaks off may be complete at the next request; a log that ends too early will not be.
 func TestLogTorn(t *testing.T) {
 	t.Parallel()
 	for torn, want := range map[bool]string{true: "Service Unavailable ", false: "OK "} {
@@ -289,7 +289,7 @@ func TestLogTorn(t *testing.T) {
 	}
 }
 
-// An answer is in memory as a whole, so it has a bound.
+// The whole answer is in memory, so its size is limited.
 func TestBatchOfLargeOutputs(t *testing.T) {
 	t.Parallel()
 	b := &box{execution: logged(8 << 20), log: strings.Repeat("x", 8<<20)}
@@ -302,7 +302,7 @@ func TestBatchOfLargeOutputs(t *testing.T) {
 	}
 }
 
-// An execution that did not come over this wire is not there.
+// An execution that did not come over this wire is not found.
 func TestOnlyOwnTokens(t *testing.T) {
 	t.Parallel()
 	b := &box{execution: &api.Execution{ID: "ex_1", Status: api.Running}}
@@ -315,7 +315,7 @@ func TestOnlyOwnTokens(t *testing.T) {
 	}
 }
 
-// A batch that the store stops taking is to be sent again as a whole: what was taken of it is killed.
+// If the store stops accepting in the middle of a batch, the client has to send the whole batch again: the accepted part is killed.
 func TestBatchTakenInPart(t *testing.T) {
 	t.Parallel()
 	b := &box{refuse: &api.Problem{Status: http.StatusServiceUnavailable}, takes: 1}
@@ -325,7 +325,7 @@ func TestBatchTakenInPart(t *testing.T) {
 	}
 }
 
-// While kills are not answered the client of a batch waits for one of them, not for all.
+// If kills are not answered, the client of a batch waits as long as for one kill, not for all of them.
 func TestBatchTakenInPartSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestBatchOfTooMany(t *testing.T) {
 	}
 }
 
-// An archive is unpacked in memory, so it is bounded; and only regular files are taken.
+// An archive is unpacked in memory, so its size is limited; only regular files are used.
 func TestArchives(t *testing.T) {
 	t.Parallel()
 	archive := func(size int, headers ...zip.FileHeader) string {
@@ -402,7 +402,7 @@ func TestExpectedOutputStaysOutside(t *testing.T) {
 	}
 }
 
-// A client that asks whether its token is good has passed the server's guard already; it has no token of an administrator's.
+// A client that checks its token has already passed the server's guard; it has no administrator's token.
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/authenticate": "OK ", "/authorize/": "Forbidden "} {
