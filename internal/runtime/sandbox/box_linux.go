@@ -17,23 +17,23 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// box is one sandbox as the host holds it. It is built, given to one run at most and destroyed.
+// box is the host's side of one sandbox. It is built, given to at most one run and destroyed.
 type box struct {
 	runtime *Runtime
 	cgroup  *group // nil without cgroups
-	pid     int    // of the init, on the host; 0 before its birth
-	// uid and gid are what the program's user and group are on the host.
+	pid     int    // of the init, on the host; 0 before it is forked
+	// uid and gid are the program's user and group on the host.
 	uid, gid int
 
 	stdout, stderr *os.File // read ends
 	control        *os.File
 	pending        []byte     // received on control and not yet decoded
-	sent           []*os.File // what the init has sent: the working directory, which outlives the sandbox's mounts; of a base its namespaces
-	base           *base      // nil: it builds all that it needs
-	network        *os.File   // the namespace of the base's that it is in; nil: one of its own
+	sent           []*os.File // from the init: the working directory, which outlives the sandbox's mounts; of a base its namespaces
+	base           *base      // nil: the sandbox builds its whole root
+	network        *os.File   // the base's network namespace that the sandbox uses; nil: its own
 
 	handle sync.Mutex // guards pidfd
-	pidfd  int        // -1 when there is none, or no more
+	pidfd  int        // -1 before it is opened and after it is closed
 
 	buried bool
 }
@@ -45,7 +45,7 @@ func (r *Runtime) newBox() *box {
 }
 
 // give makes the program's user the owner of a pipe. A program that opens /dev/stdin or /dev/stdout by name opens the pipe anew, and
-// the kernel then looks at its owner and mode 0600: root's pipes would be refused.
+// the kernel then checks its owner and mode 0600: it would refuse root's pipes.
 func (b *box) give(pipe *os.File) error {
 	if !b.runtime.privileged {
 		return nil
@@ -53,8 +53,9 @@ func (b *box) give(pipe *os.File) error {
 	return pipe.Chown(b.uid, b.gid)
 }
 
-// build creates the sandbox. Its init first does what the configuration says and then waits for the order; a delivery
-// that is given here and fits is there when it is born, so that it need not wait for us to be scheduled again.
+// build creates the sandbox. Its init first carries out the configuration and then waits for the order; if a delivery
+// is given here and fits into the socket, it is sent before the init is forked, so that the init need not wait until
+// this process is scheduled again.
 func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error) {
 	r := b.runtime
 	if r.cgroups != nil && !config.Base {
@@ -69,7 +70,7 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	}
 	inside, err := b.openChannels()
 	channels := inside
-	defer func() { closeAll(channels) }() // or the end of the sandbox would not end the streams
+	defer func() { closeAll(channels) }() // else the end of the sandbox would not end the streams
 	if err != nil {
 		return false, err
 	}
@@ -108,13 +109,13 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	return delivered, b.bear(request, files)
 }
 
-// bear has the zygote make the sandbox's first process.
+// bear has the zygote fork the sandbox's init.
 func (b *box) bear(request pid1.Birth, files []*os.File) error {
 	pid, err := b.runtime.zygote.birth(request, files)
 	if err != nil {
 		return err
 	}
-	// It cannot be another process: nobody else reaps our children.
+	// The pid cannot belong to another process: only this function's caller reaps our children.
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		pidfd = -1
@@ -129,15 +130,15 @@ func (b *box) bear(request pid1.Birth, files []*os.File) error {
 	return nil
 }
 
-// openChannels makes the sandbox's pipes and control socket. The host's ends go into b, the sandbox's are returned in
-// the order of their descriptors inside.
+// openChannels creates the sandbox's pipes and control socket. The host's ends are kept in b, the sandbox's ends are
+// returned in the order of their descriptors inside.
 func (b *box) openChannels() (inside []*os.File, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("open the run's channels: %w", err)
 		}
 	}()
-	stdin, err := os.Open(os.DevNull) // unless the order brings another
+	stdin, err := os.Open(os.DevNull) // replaced if the order brings another
 	if err != nil {
 		return inside, err
 	}
@@ -166,8 +167,8 @@ func (b *box) openChannels() (inside []*os.File, err error) {
 	return inside, nil
 }
 
-// kill destroys the sandbox. The death of its process 1 is enough: the kernel kills all that is in a pid namespace and
-// reaps it before process 1 itself can be reaped. Where there is a cgroup.kill it does the same in one sweep.
+// kill destroys the sandbox. The death of its process 1 is enough: the kernel kills all processes of a pid namespace
+// and reaps them before process 1 can be reaped. Where cgroup.kill exists, it does the same in one step.
 func (b *box) kill() {
 	b.handle.Lock()
 	defer b.handle.Unlock()
@@ -180,7 +181,7 @@ func (b *box) kill() {
 	_ = unix.PidfdSendSignal(b.pidfd, unix.SIGKILL, nil, 0) // it may be dead already
 }
 
-// terminate sends SIGTERM to all processes but the init. One that is forked meanwhile may not get it.
+// terminate sends SIGTERM to all processes but the init. A process that is forked meanwhile may not get it.
 func (b *box) terminate() {
 	b.handle.Lock()
 	defer b.handle.Unlock()
@@ -190,7 +191,7 @@ func (b *box) terminate() {
 	signalInside(b.pid, descendants(b.pid), unix.SIGTERM)
 }
 
-// killInit is enough where the init has reported that no other process is left.
+// killInit kills only the init: it is enough once the init has reported that no other process is left.
 func (b *box) killInit() {
 	b.handle.Lock()
 	defer b.handle.Unlock()
@@ -199,7 +200,7 @@ func (b *box) killInit() {
 	}
 }
 
-// alive says whether the init has not ended.
+// alive reports whether the init still runs.
 func (b *box) alive() bool {
 	b.handle.Lock()
 	defer b.handle.Unlock()
@@ -208,8 +209,8 @@ func (b *box) alive() bool {
 	return n == 0 && err == nil
 }
 
-// bury waits until the kernel has ended every process of the sandbox and returns what they used, the init included.
-// After it nothing more can come on the pipes than is in them.
+// bury waits until the kernel has ended every process of the sandbox and returns their usage, including the init's.
+// Afterwards the pipes contain all that was written.
 func (b *box) bury() syscall.Rusage {
 	var usage syscall.Rusage
 	if b.pid != 0 && !b.buried {
@@ -225,14 +226,14 @@ func (b *box) bury() syscall.Rusage {
 	return usage
 }
 
-// destroy ends a sandbox that no run has, or not any more, and leaves nothing.
+// destroy ends a sandbox without a run and removes all of it.
 func (b *box) destroy() error {
 	b.kill()
 	b.bury()
 	closeAll([]*os.File{b.stdout, b.stderr, b.control, b.network})
 	closeAll(b.sent)
 	if b.cgroup != nil {
-		return b.cgroup.remove() // what remains is swept by the next New
+		return b.cgroup.remove() // the next New sweeps what remains
 	}
 	return nil
 }
@@ -240,11 +241,11 @@ func (b *box) destroy() error {
 // startWithin bounds a start whose context has no earlier deadline: a healthy one takes milliseconds.
 const startWithin = 30 * time.Second
 
-// errSilent is why a start failed when the init has not said why.
+// errSilent is the error of a start whose init died without a report.
 var errSilent = errors.New("the sandbox's init died before it could start the program")
 
-// bound makes the control socket fail when the context ends or has its deadline; release undoes that, and is false when
-// it came too late.
+// bound makes the control socket fail when the context ends or reaches its deadline; release undoes that, and returns
+// false if the socket has failed already.
 func (b *box) bound(ctx context.Context) (release func() bool) {
 	deadline := time.Now().Add(startWithin)
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
@@ -277,10 +278,10 @@ func (b *box) await(ctx context.Context, kind pid1.MessageKind) (pid1.Message, e
 	return message, fmt.Errorf("%w: wait for the sandbox: %w", runtime.ErrUnavailable, err)
 }
 
-// mostSent is how many descriptors an init sends.
+// mostSent is the number of descriptors that an init sends.
 const mostSent = 2
 
-// receive reads the init's next message; the descriptors that come with the first go to b.sent.
+// receive reads the init's next message; descriptors that come with the first are added to b.sent.
 func (b *box) receive() (pid1.Message, error) {
 	for {
 		if m, rest, ok := pid1.DecodeMessage(b.pending); ok {

@@ -18,28 +18,28 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// The init shares the limits of a cgroup v2 run, in which it was born. This much is added so that the program has all of what it was
-// promised. Under v1 the init stays outside, and the program's process enters.
+// The init of a run under cgroup v2 is forked into the run's cgroup and counts against its limits. These amounts are added, so that
+// the program gets its full limits. Under v1 the init stays outside, and the program's process enters the cgroups.
 const (
 	initMemory = 8 << 20
 	initTasks  = 1
-	initCPU    = 20 * time.Millisecond // more than it uses itself in a run's cgroups
+	initCPU    = 20 * time.Millisecond // more than the init itself uses in a run's cgroups
 )
 
-// cgroups is where on this host limits can be had. It is nil where they cannot.
+// cgroups is where this process can create cgroups with limits. It is nil where it cannot.
 type cgroups struct {
 	memory, pids, cpuacct string // own directories in the v1 hierarchies; empty on v2
-	cpu                   string // v1: own directory where the share of processors is limited; may be that of cpuacct
+	cpu                   string // v1: own directory that limits the share of processors; may equal cpuacct
 	cpuMax                bool   // v2: the share of processors can be limited
 	unified               string // directory in the v2 hierarchy for the runs; empty on plain v1
 	limits                bool   // v2 carries the limits
-	prefix                string // of every directory that this process makes
+	prefix                string // of the name of every cgroup that this process creates
 }
 
-// sequence numbers the cgroups of this process. All of its runtimes share it, since they share the prefix too.
+// sequence numbers the cgroups of this process. All its runtimes share it, because they share the prefix.
 var sequence atomic.Int64
 
-// enforcement is the name for runtime.Result.
+// enforcement is the value of runtime.Result.Enforcement.
 func (c *cgroups) enforcement() string {
 	switch {
 	case c == nil:
@@ -52,7 +52,7 @@ func (c *cgroups) enforcement() string {
 	return "cgroup-v1"
 }
 
-// roots are the directories in which runs get theirs.
+// roots are the parent directories of the runs' cgroups.
 func (c *cgroups) roots() []string {
 	var dirs []string
 	for _, dir := range []string{c.memory, c.pids, c.cpuacct, c.cpu, c.unified} {
@@ -63,11 +63,11 @@ func (c *cgroups) roots() []string {
 	return dirs
 }
 
-// limitsCPUs says whether a run's share of processors can be limited.
+// limitsCPUs reports whether a run's share of processors can be limited.
 func (c *cgroups) limitsCPUs() bool { return c != nil && (c.cpu != "" || c.cpuMax) }
 
-// cpuApart says whether such a limit needs a cgroup that other runs do not have: the cpu controller of v1 in a hierarchy of
-// its own. Runs without the limit are spared it.
+// cpuApart reports whether that limit needs an additional cgroup: in v1, with the cpu controller in its own hierarchy. Runs
+// without the limit do not create it.
 func (c *cgroups) cpuApart() bool { return c.cpu != "" && c.cpu != c.cpuacct }
 
 // group is the set of cgroups of one run.
@@ -75,13 +75,13 @@ type group struct {
 	owner *cgroups
 	name  string
 	dirs  []string
-	dir   *os.File // the v2 directory that the init is born in; nil on plain v1
+	dir   *os.File // the v2 directory that the init is forked into; nil on plain v1
 	tasks []*os.File
-	// pressure is the cpu.pressure file of dir, for the init; nil where the kernel does not count that.
+	// pressure is the cpu.pressure file of dir, for the init; nil where the kernel has none.
 	pressure *os.File
 }
 
-// create makes the cgroups of a run, without limits yet. cpus says that its share of processors will be limited.
+// create creates the cgroups of a run, without limits. cpus is true if its share of processors will be limited.
 func (c *cgroups) create(cpus bool) (_ *group, err error) {
 	g := &group{owner: c, name: c.prefix + strconv.FormatInt(sequence.Add(1), 10)}
 	defer func() {
@@ -136,7 +136,7 @@ func (g *group) limitV1(l runtime.Limits) error {
 	if err := write(memory, "memory.limit_in_bytes", value); err != nil {
 		return err
 	}
-	// Swap included; the file is missing where the kernel does not account for swap.
+	// The value includes swap; the file is missing where the kernel does not account for swap.
 	if err := write(memory, "memory.memsw.limit_in_bytes", value); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -148,8 +148,8 @@ func (g *group) limitV1(l runtime.Limits) error {
 	return write(pids, "pids.max", strconv.Itoa(l.Pids))
 }
 
-// cpuPeriod is the time over which a share of processors is counted. The kernel's own 100 ms would let a program of half a
-// processor compute for 50 ms and then stand still for 50 ms; below 10 ms the counting itself costs.
+// cpuPeriod is the period of the limit on the share of processors. With the kernel's default of 100 ms a program limited
+// to half a processor would compute for 50 ms and then wait for 50 ms; below 10 ms the accounting itself becomes costly.
 const cpuPeriod = 20 * time.Millisecond
 
 // limitCPUs limits the share of processors of a v1 cgroup.
@@ -159,7 +159,7 @@ func limitCPUs(dir string, cpus float64) error {
 	}
 	err := write(dir, "cpu.cfs_quota_us", cpuQuota(cpus))
 	if errors.Is(err, unix.EINVAL) {
-		return nil // Pawl's own cgroup has less than that, which holds for the run
+		return nil // Pawl's own cgroup has a lower limit, which applies to the run
 	}
 	return err
 }
@@ -184,14 +184,14 @@ func (g *group) limitV2(l runtime.Limits) error {
 	return write(dir, "pids.max", strconv.Itoa(l.Pids+initTasks))
 }
 
-// closeInherited closes what only the init needs.
+// closeInherited closes the descriptors that only the init needs.
 func (g *group) closeInherited() {
 	closeAll(g.tasks)
 	closeAll([]*os.File{g.pressure})
 	g.tasks, g.pressure = nil, nil
 }
 
-// oomKills counts the processes of the run that the kernel has killed for memory.
+// oomKills counts the run's processes that the kernel killed for memory.
 func (g *group) oomKills() int64 {
 	if g.owner.limits {
 		return field(g.dir.Name(), "memory.events", "oom_kill")
@@ -199,12 +199,11 @@ func (g *group) oomKills() int64 {
 	return field(filepath.Join(g.owner.memory, g.name), "memory.oom_control", "oom_kill")
 }
 
-// fullWithin is how far below its limit the most memory of a v1 cgroup may have stayed that was full: the kernel refuses several pages at
-// a time.
+// fullWithin is how far below its limit the peak of a full v1 cgroup may be: the kernel refuses several pages at a time.
 const fullWithin = 1 << 20
 
-// full reports whether the run's own memory limit has been reached. If it has not, what the kernel killed for memory was killed since the
-// machine, or the cgroup above, was full. (memory.failcnt of v1 says nothing where the limit with swap is the same.)
+// full reports whether the run's own memory limit has been reached. If it has not, a memory kill was caused by the machine, or by the
+// cgroup above. (memory.failcnt of v1 stays 0 where the limit with swap is the same.)
 func (g *group) full(l runtime.Limits) bool {
 	if g.owner.limits {
 		return field(g.dir.Name(), "memory.events", "oom") > 0
@@ -221,7 +220,7 @@ func (g *group) pidsHit() bool {
 	return field(dir, "pids.events", "max") > 0
 }
 
-// peakMemory is the most memory that the run has had at once, in bytes; 0 when the kernel does not say.
+// peakMemory is the run's peak memory in bytes; 0 when the kernel does not report it.
 func (g *group) peakMemory() int64 {
 	if g.owner.limits {
 		return max(0, number(g.dir.Name(), "memory.peak")-initMemory/2)
@@ -229,8 +228,9 @@ func (g *group) peakMemory() int64 {
 	return number(filepath.Join(g.owner.memory, g.name), "memory.max_usage_in_bytes")
 }
 
-// pageCache is how many bytes the kernel keeps of files for the run at the moment, without those in memory file systems such as
-// /work, which are the run's own memory. The kernel adds up such figures in steps: up to half a megabyte may be missing.
+// pageCache is the number of bytes of file cache that the kernel charges to the run now, without files in memory file systems
+// such as /work, which count as the run's own memory. The kernel updates such figures in batches: up to half a megabyte may be
+// missing.
 func (g *group) pageCache() int64 {
 	dir, file := filepath.Join(g.owner.memory, g.name), "cache"
 	if g.owner.limits {
@@ -240,7 +240,7 @@ func (g *group) pageCache() int64 {
 	return max(0, fieldOf(stat, file)-fieldOf(stat, "shmem"))
 }
 
-// cpu is the time that the run has used, user and system; 0 when the kernel does not say.
+// cpu is the user and system time of the run; 0 when the kernel does not report it.
 func (g *group) cpu() time.Duration {
 	if g.owner.limits {
 		return time.Duration(field(g.dir.Name(), "cpu.stat", "usage_usec")) * time.Microsecond
@@ -251,11 +251,12 @@ func (g *group) cpu() time.Duration {
 	return time.Duration(number(filepath.Join(g.owner.cpuacct, g.name), "cpuacct.usage"))
 }
 
-// pressureFile says how long a cgroup of v2 has waited for processors. The kernel counts that without any controller.
+// pressureFile is the file of a v2 cgroup with the time that it waited for processors. The kernel maintains it without any
+// controller.
 const pressureFile = "cpu.pressure"
 
-// starved is how long the cgroup has had work to do and no processor since it was made, the time in which its init built the
-// sandbox included; 0 when the kernel does not say.
+// starved is how long the cgroup had work to do and no processor since its creation, including the time in which its init
+// built the sandbox; 0 when the kernel does not report it.
 func (g *group) starved() time.Duration {
 	if g.dir == nil {
 		return 0
@@ -263,14 +264,14 @@ func (g *group) starved() time.Duration {
 	return time.Duration(pid1.Starved(read(g.dir.Name(), pressureFile)))
 }
 
-// kill ends every process of the run at once, where the kernel has a file for that.
+// kill kills every process of the run at once, where the kernel has cgroup.kill.
 func (g *group) kill() {
 	if g.dir != nil {
 		_ = write(g.dir.Name(), "cgroup.kill", "1") // Linux 5.14; the init's death does the same
 	}
 }
 
-// remove takes the cgroups away. The processes are dead by then, but the kernel may need a moment to notice.
+// remove removes the cgroups. The processes are dead by then, but the kernel may take a moment to notice.
 func (g *group) remove() error {
 	g.closeInherited()
 	if g.dir != nil {
@@ -292,7 +293,7 @@ func (g *group) remove() error {
 	return nil
 }
 
-// removeWithin bounds the wait for a cgroup to become empty after all its processes have been reaped.
+// removeWithin bounds the wait for a cgroup to become empty after its processes have been reaped.
 const removeWithin = 5 * time.Second
 
 // write writes one control file.
@@ -308,7 +309,7 @@ func write(dir, file, value string) error {
 		switch {
 		case err == nil:
 			return nil
-		case !errors.Is(err, unix.EINTR): // the memory controller gives way to the signals with which Go preempts
+		case !errors.Is(err, unix.EINTR): // the memory controller aborts a write for a signal, such as Go's preemption signal
 			return &os.PathError{Op: "write " + value + " to", Path: path, Err: err}
 		}
 	}
@@ -329,16 +330,16 @@ func read(dir, file string) []byte {
 	return bytes.Clone(buffer[:n])
 }
 
-// number reads a control file that holds a single number; 0 when it cannot.
+// number reads a control file with a single number; 0 when that fails.
 func number(dir, file string) int64 {
 	n, _ := strconv.ParseInt(string(bytes.TrimSpace(read(dir, file))), 10, 64)
 	return n
 }
 
-// field reads one "key value" line of a control file; 0 when it is not there.
+// field reads one "key value" line of a control file; 0 when it is missing.
 func field(dir, file, key string) int64 { return fieldOf(read(dir, file), key) }
 
-// fieldOf finds one "key value" line in the text of a control file; 0 when it is not there.
+// fieldOf finds one "key value" line in the text of a control file; 0 when it is missing.
 func fieldOf(text []byte, key string) int64 {
 	for line := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == key {

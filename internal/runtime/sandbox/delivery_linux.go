@@ -14,23 +14,24 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// delivery is all that a sandbox is given for its one run: the order and what goes with it.
+// delivery is what a sandbox gets for its one run: the order with its descriptors and input files.
 type delivery struct {
 	spec    runtime.Spec
 	order   pid1.Order
-	steps   []pid1.Step // mounts for which the sandbox must still see the host: they can only be made while it is built
-	sources []*os.File  // the input files that come from the host; nil where the content is in spec
+	steps   []pid1.Step // mounts that can only be made while the sandbox is built and still sees the host
+	sources []*os.File  // the input files from the host; nil where the content is in spec
 	stdin   *os.File    // the end that the program reads; nil when there is no input
-	feed    *os.File    // the end that we write
+	feed    *os.File    // the end that the host writes
 	mounts  []*os.File  // detached
 	pinned  *pin        // nil: the program runs on any processor
-	// template is what the program is to be forked from, and asked a descriptor of its socket; nil and 0: it is executed.
+	// template is the template that the program is to be forked from, and asked a descriptor of its socket; nil and 0: the program
+	// is executed.
 	template *template
 	asked    int
 }
 
-// pack opens what the run needs from the host. A base has the mounts already, but for those beneath what each run mounts for itself. The
-// delivery is to be closed also when there is an error.
+// pack opens what the run needs from the host. A base contains the mounts already, except those beneath the directories that each run
+// mounts for itself. The caller closes the delivery even after an error.
 func (r *Runtime) pack(spec runtime.Spec, onto *base) (_ *delivery, err error) {
 	d := &delivery{spec: spec, order: pid1.Order{
 		ScratchSize: spec.Limits.Disk, ScratchInodes: inodes(spec.Limits.Disk),
@@ -55,7 +56,7 @@ func (r *Runtime) pack(spec runtime.Spec, onto *base) (_ *delivery, err error) {
 	return d, nil
 }
 
-// close closes what nobody has taken over.
+// close closes what was not handed over.
 func (d *delivery) close() {
 	closeAll(d.sources)
 	closeAll(d.mounts)
@@ -72,10 +73,10 @@ func (d *delivery) takeFeed() *os.File {
 	return feed
 }
 
-// fitsInSocket is what a socket takes for sure without a reader.
+// fitsInSocket is an amount that a socket always accepts without a reader.
 const fitsInSocket = 32 << 10
 
-// fits says whether the delivery can be sent before there is a process to receive it.
+// fits reports whether the delivery can be sent before a process exists to receive it.
 func (d *delivery) fits() bool {
 	size := int64(0)
 	for _, f := range d.order.Files {
@@ -124,7 +125,7 @@ func (d *delivery) send(to *box) error {
 	return nil
 }
 
-// sendWith writes b, and descriptors with its first byte.
+// sendWith writes b, with descriptors attached to its first byte.
 func sendWith(control *os.File, b []byte, fds []int) error {
 	if len(fds) > 0 {
 		conn, err := control.SyscallConn()
@@ -148,7 +149,7 @@ func sendWith(control *os.File, b []byte, fds []int) error {
 	return err
 }
 
-// packFiles describes the input files and opens those that come from the host.
+// packFiles describes the input files and opens those from the host.
 func (d *delivery) packFiles() (err error) {
 	d.sources = make([]*os.File, len(d.spec.Files))
 	var total int64
@@ -180,11 +181,11 @@ func (d *delivery) packFiles() (err error) {
 	return nil
 }
 
-// inodes bounds the number of files; each costs the kernel about a kilobyte beside its content.
+// inodes bounds the number of files; each costs the kernel about a kilobyte in addition to its content.
 func inodes(disk int64) int64 { return min(max(disk>>12, 1<<10), 1<<16) + 16 }
 
-// packMounts opens the toolchains that a run asks for. Under root this is done here, because root may reach what the
-// sandbox's user may not (a toolchain below /root).
+// packMounts opens the toolchains that a run asks for. If Pawl runs as root this is done here, because root can
+// reach paths that the sandbox's user cannot (a toolchain below /root).
 func (r *Runtime) packMounts(d *delivery, mounts []runtime.Mount) error {
 	for _, m := range mounts {
 		if r.layout.shows(m.Path) {
@@ -208,7 +209,7 @@ func (r *Runtime) packMounts(d *delivery, mounts []runtime.Mount) error {
 		}
 		d.order.Mounts, d.mounts = append(d.order.Mounts, target), append(d.mounts, tree)
 	}
-	if len(d.mounts) >= pid1.MostDescriptors { // one is for the standard input
+	if len(d.mounts) >= pid1.MostDescriptors { // one descriptor is for the standard input
 		return fmt.Errorf("%w: %d mounts; at most %d can be given, so mount a directory above them",
 			runtime.ErrSpec, len(d.mounts), pid1.MostDescriptors-1)
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
-// trusted names the way out for people who do not need isolation.
+// trusted is the hint for users who do not need isolation.
 const trusted = "or use --runtime process for code that you trust"
 
-// explainClone says why the namespaces could not be made.
+// explainClone is the error for namespaces that could not be created.
 func explainClone(err error) error {
 	return fmt.Errorf("%w: create the sandbox's namespaces: %w; %s", runtime.ErrUnavailable, err, cloneCure(err))
 }
 
-// cloneCure knows the switches by which distributions and containers forbid user namespaces.
+// cloneCure names the setting by which a distribution or container forbids user namespaces.
 func cloneCure(err error) string {
 	switch {
 	case errors.Is(err, runs.ErrClosed):
@@ -42,7 +42,7 @@ func cloneCure(err error) string {
 		"--security-opt systempaths=unconfined, or --privileged), " + trusted
 }
 
-// cure says what to do about a step of the init that failed.
+// cure is the remedy for a failed step of the init.
 func cure(stage string, errno syscall.Errno) string {
 	switch {
 	case errno == unix.ENOSYS:
@@ -69,7 +69,7 @@ func sysctl(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// Diagnose builds a sandbox in which nothing is run and reports on each piece.
+// Diagnose builds a sandbox without a program and reports on each part.
 func (r *Runtime) Diagnose(ctx context.Context) []runtime.Finding {
 	findings := []runtime.Finding{r.diagnoseIsolation(ctx)}
 	var uts unix.Utsname
@@ -119,7 +119,7 @@ func (r *Runtime) diagnoseIsolation(ctx context.Context) runtime.Finding {
 	return f
 }
 
-// probe builds a sandbox from nothing in which nothing is run.
+// probe builds a whole sandbox without a program.
 func (r *Runtime) probe(ctx context.Context) (*run, error) {
 	d, err := r.pack(runtime.Spec{Name: "diagnosis", Limits: runtime.DefaultLimits()}, nil)
 	defer d.close()

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is what the zygote executes: this very program, however it was started and even if it has since been replaced.
+// executable is the file that the zygote executes: this program, however it was started and even if its file has since been
+// replaced.
 type executable struct {
 	path string
 	copy int // descriptor of a copy in memory, or -1
@@ -18,13 +19,13 @@ type executable struct {
 
 const (
 	ownBinary = "/proc/self/exe"
-	// aboveInherited is beyond every descriptor that the zygote is born with.
+	// aboveInherited is higher than every descriptor that the zygote inherits.
 	aboveInherited = 200
 )
 
-// findExecutable copies the binary into sealed memory where the user of programs may change it: a program that names /proc/self/exe as
-// its interpreter, or is a link to it, has its sandbox execute this binary, and could keep a way to write to it for the moment when nobody
-// executes it any more. Under root programs have a user of their own, which may not.
+// findExecutable copies the binary into sealed memory if the programs' user may change it: a program that is a link to /proc/self/exe, or
+// a script that names it as its interpreter, makes its sandbox execute this binary, and could keep a writable handle until the binary is
+// no longer being executed. If Pawl runs as root, programs have their own user, which may not write to the binary.
 func findExecutable(privileged bool) (executable, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(ownBinary, &st); err != nil {
@@ -35,7 +36,7 @@ func findExecutable(privileged bool) (executable, error) {
 	}
 	low, err := executableMemory()
 	if err != nil {
-		return executable{ownBinary, -1}, nil // the kernel is told to execute no memory; the binary's user is as trusted as we are
+		return executable{ownBinary, -1}, nil // the kernel does not execute files in memory; the binary's user is as trusted as Pawl
 	}
 	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, aboveInherited)
 	unix.Close(low)
@@ -50,8 +51,8 @@ func findExecutable(privileged bool) (executable, error) {
 	return x, nil
 }
 
-// fill copies the binary and closes the way to write to it: a file that is open for writing, by us or by a child that
-// was forked meanwhile, cannot be executed.
+// fill copies the binary and closes the writable descriptor: a file that is open for writing, by this process or by a
+// child forked meanwhile, cannot be executed.
 func (x *executable) fill() error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -79,7 +80,7 @@ func (x *executable) fill() error {
 	return unix.Dup3(int(readOnly.Fd()), x.copy, unix.O_CLOEXEC)
 }
 
-// executableMemory makes a file in memory that may be executed, also where memory is not executable unless asked for.
+// executableMemory creates an executable file in memory, even where such files are not executable by default.
 func executableMemory() (int, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("pawl-init", flags|unix.MFD_EXEC)
@@ -89,7 +90,7 @@ func executableMemory() (int, error) {
 	return fd, err
 }
 
-// seal makes the content final, for its owner too, and its permissions where the kernel can do that.
+// seal makes the content unchangeable, even for its owner, and its permissions, too, where the kernel supports that.
 func seal(fd int) error {
 	const content = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
 	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, content|unix.F_SEAL_EXEC)

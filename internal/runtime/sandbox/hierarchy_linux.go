@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountPoint is where a cgroup hierarchy is mounted and which part of it that mount shows.
+// mountPoint is the mount of a cgroup hierarchy: its directory, and the part of the hierarchy that it shows.
 type mountPoint struct{ root, dir string }
 
-// findCgroups looks for a place for the runs' cgroups, beneath this process's own wherever possible, so that limits set
-// on Pawl as a whole hold for its runs too. The error says why there is none.
+// findCgroups looks for a place for the runs' cgroups, beneath this process's own if possible, so that limits on Pawl
+// as a whole include its runs. The error says why there is none.
 func findCgroups() (*cgroups, error) {
 	mounts, err := cgroupMounts("/proc/self/mountinfo")
 	if err != nil {
@@ -40,7 +40,7 @@ func findCgroups() (*cgroups, error) {
 		}
 		rel, err := filepath.Rel(m.root, path)
 		if err != nil || strings.HasPrefix(rel, "..") {
-			rel = "." // our own cgroup lies outside of what is mounted: a cgroup namespace
+			rel = "." // our own cgroup lies outside of the mount: a cgroup namespace
 		}
 		return filepath.Join(m.dir, rel)
 	}
@@ -104,7 +104,7 @@ func cgroupMounts(mountinfo string) (map[string]mountPoint, error) {
 	return mounts, nil
 }
 
-// ownCgroups maps controllers to this process's place in their hierarchies.
+// ownCgroups maps controllers to this process's cgroup in their hierarchies.
 func ownCgroups(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -123,7 +123,7 @@ func ownCgroups(file string) (map[string]string, error) {
 	return own, nil
 }
 
-// usable says why cgroups cannot be made in dir, if so.
+// usable returns an error if cgroups cannot be created in dir.
 func usable(dir, prefix string) error {
 	probe := filepath.Join(dir, prefix+strconv.FormatInt(sequence.Add(1), 10))
 	if err := os.Mkdir(probe, 0o755); err != nil {
@@ -132,13 +132,13 @@ func usable(dir, prefix string) error {
 	return os.Remove(probe)
 }
 
-// delegated finds the closest v2 cgroup, from our own upwards, that can give its children the memory and pids
-// controllers. Our own cannot while it holds processes, unless it is the root of the hierarchy; when the only process
-// in it is this one, it moves aside into a child.
+// delegated finds the closest v2 cgroup, from our own upwards, that can enable the memory and pids controllers for
+// its children. Our own cgroup cannot while it contains processes, unless it is the root of the hierarchy; if this
+// process is the only one in it, the process moves into a child cgroup.
 func delegated(own, top, prefix string) (string, error) {
 	var first error
 	if filepath.Base(own) == prefix+"self" {
-		own = filepath.Dir(own) // an earlier runtime of this process has stepped aside
+		own = filepath.Dir(own) // an earlier runtime of this process has moved it into that child
 	}
 	for dir := own; ; dir = filepath.Dir(dir) {
 		err := enableControllers(dir)
@@ -181,7 +181,7 @@ func enableControllers(dir string) error {
 	return write(dir, "cgroup.subtree_control", missing[1:])
 }
 
-// enableCPU hands the cpu controller on to a group's children, where the group has it.
+// enableCPU enables the cpu controller for a group's children, where the group has it.
 func enableCPU(dir string) bool {
 	if slices.Contains(strings.Fields(string(read(dir, "cgroup.subtree_control"))), "cpu") {
 		return true
@@ -189,7 +189,7 @@ func enableCPU(dir string) bool {
 	return slices.Contains(strings.Fields(string(read(dir, "cgroup.controllers"))), "cpu") && write(dir, "cgroup.subtree_control", "+cpu") == nil
 }
 
-// alone says whether this process is the only one in the cgroup.
+// alone reports whether this process is the only one in the cgroup.
 func alone(dir string) bool {
 	members := strings.Fields(string(read(dir, "cgroup.procs")))
 	return len(members) == 1 && members[0] == strconv.Itoa(os.Getpid())
@@ -203,7 +203,7 @@ func stepAside(dir, prefix string) error {
 	return write(aside, "cgroup.procs", "0")
 }
 
-// ownerPrefix names this process so that another can tell whether it still lives: its pid namespace, pid and start time.
+// ownerPrefix identifies this process so that another can tell whether it is alive: its pid namespace, pid and start time.
 func ownerPrefix() (string, error) {
 	start, err := startTime(os.Getpid())
 	if err != nil {
@@ -224,13 +224,13 @@ func pidNamespace() (uint64, error) {
 	return st.Ino, nil
 }
 
-// startTime is when a process started, in ticks since boot: with the pid it names a process for good.
+// startTime is when a process started, in ticks since boot; pid and start time together are unique.
 func startTime(pid int) (uint64, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, fmt.Errorf("read the start time of process %d: %w", pid, err)
 	}
-	// The command in parentheses may hold anything, so count from the last one; the start time is field 22.
+	// The command in parentheses may contain anything, so count from the last parenthesis; the start time is field 22.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 20 {
 		return 0, fmt.Errorf("read the start time of process %d: short line", pid)
@@ -238,7 +238,7 @@ func startTime(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[19], 10, 64)
 }
 
-// sweep removes what processes of Pawl that are no more have left behind. Their runs died with them.
+// sweep removes what dead processes of Pawl left. Their runs died with them.
 func (c *cgroups) sweep() {
 	ns, err := pidNamespace()
 	if err != nil {
@@ -262,7 +262,7 @@ func (c *cgroups) sweep() {
 			if now, err := startTime(pid); err == nil && now == start {
 				continue
 			}
-			_ = unix.Rmdir(filepath.Join(root, entry.Name())) // a live sandbox in it is dying; the next sweep gets it
+			_ = unix.Rmdir(filepath.Join(root, entry.Name())) // a live sandbox in it is ending; the next sweep removes it
 		}
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// systemDirs are what programs of a host need to run at all. Where they are links into /usr, the same links are made.
+// systemDirs are the host's directories that programs need. Those that are links into /usr become the same links.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
 
-// systemFiles are the parts of /etc that programs need and that say nothing about the host's people or secrets.
+// systemFiles are the parts of /etc that programs need and that reveal nothing about the host's users or secrets.
 var systemFiles = []string{"/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"}
 
-// madeFiles are made up rather than taken from the host.
+// madeFiles are generated rather than taken from the host.
 var madeFiles = []pid1.Step{
 	{Kind: pid1.MakeFile, Target: "etc/passwd", Source: "root:x:0:0:root:/:/usr/sbin/nologin\n" +
 		"pawl:x:1000:1000:pawl:/work:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
@@ -28,13 +28,13 @@ var madeFiles = []pid1.Step{
 	{Kind: pid1.MakeFile, Target: "etc/nsswitch.conf", Source: "passwd: files\ngroup: files\nhosts: files\n"},
 }
 
-// devices are the only ones in the sandbox; major 1 is the kernel's memory devices.
+// devices are the only devices in the sandbox; major 1 is the kernel's memory devices.
 var devices = []struct {
 	name  string
 	minor uint32
 }{{"null", 3}, {"zero", 5}, {"full", 7}, {"random", 8}, {"urandom", 9}}
 
-// masked hide what /proc tells about the host, frozen makes read-only what in it configures the host.
+// masked are files of /proc that reveal the host; frozen are those that configure the host and become read-only.
 var (
 	masked = []string{"acpi", "asound", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg",
 		"kpagecount", "kpageflags", "latency_stats", "modules", "pressure", "sched_debug", "scsi", "slabinfo", "timer_list",
@@ -45,11 +45,11 @@ var (
 // layout is the part of a root file system that is the same for every run.
 type layout struct {
 	steps   []byte
-	covered []string // host directories that are visible inside under their own path
+	covered []string // host directories that the sandbox shows under the same path
 	cover   string
 }
 
-// planLayout looks at the host once. watched is true where nothing but the watchdog limits memory.
+// planLayout inspects the host once. watched is true where only the watchdog limits memory.
 func planLayout(watched bool) (*layout, error) {
 	l := &layout{}
 	var steps []pid1.Step
@@ -80,8 +80,8 @@ func planLayout(watched bool) (*layout, error) {
 	for _, d := range devices {
 		source, minor := d.name, d.minor
 		if watched && d.name == "zero" {
-			// A shared mapping of /dev/zero is memory that no process is seen to have. /dev/full reads the same and cannot
-			// be mapped.
+			// A shared mapping of /dev/zero is memory that is not attributed to any process. /dev/full reads the same and
+			// cannot be mapped.
 			source, minor = "full", 7
 		}
 		steps = append(steps, pid1.Step{
@@ -115,7 +115,7 @@ func planLayout(watched bool) (*layout, error) {
 	return l, nil
 }
 
-// shows says whether the layout already shows a host path under its own name.
+// shows reports whether the layout already shows a host path under the same path.
 func (l *layout) shows(path string) bool {
 	for _, dir := range l.covered {
 		if rest, ok := strings.CutPrefix(path, dir); ok && (rest == "" || rest[0] == '/') {
@@ -139,12 +139,12 @@ func isLink(path string) bool {
 // reserved are paths of the sandbox that a mount must not cover or lie beneath.
 var reserved = []string{"/proc", "/dev", "/work", "/tmp", "/sys"}
 
-// ofRun says whether a mount lies beneath what each run mounts for itself, and so has to be mounted after that.
+// ofRun reports whether a mount lies beneath a directory that each run mounts for itself, and so must be mounted after it.
 func ofRun(m runtime.Mount) bool {
 	return slices.ContainsFunc(reserved, func(dir string) bool { return strings.HasPrefix(m.Path, dir+"/") })
 }
 
-// attachable says why a host path cannot be mounted, if so.
+// attachable returns an error if a host path cannot be mounted.
 func attachable(path string) error {
 	for _, dir := range reserved {
 		if path == dir || strings.HasPrefix(dir, path+"/") {

@@ -12,12 +12,12 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// pool keeps sandboxes that are built and wait, each for the one run that it will ever have. One goroutine fills it up
-// after starts; an idle pool does nothing at all. A nil pool is empty. It is safe for concurrent use.
+// pool keeps sandboxes that are built and wait, each for its only run. One goroutine refills it after starts; an idle
+// pool does nothing. A nil pool is empty. It is safe for concurrent use.
 type pool struct {
 	runtime *Runtime
 	size    int
-	keep    time.Duration // without a start, until it is emptied
+	keep    time.Duration // time without a start after which it is emptied
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wake    chan struct{}
@@ -33,10 +33,10 @@ type pool struct {
 // warm is a sandbox in the pool.
 type warm struct {
 	*box
-	view []unix.Stat_t // what was where on the host when it was built
+	view []unix.Stat_t // the host's directories and files when it was built
 }
 
-// newPool starts to fill a pool.
+// newPool returns a pool and starts to fill it.
 func newPool(r *Runtime, size int, keep time.Duration) *pool {
 	p := &pool{runtime: r, size: size, keep: keep, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -46,7 +46,7 @@ func newPool(r *Runtime, size int, keep time.Duration) *pool {
 	return p
 }
 
-// take returns a sandbox for a run, which owns it then, or nil.
+// take returns a sandbox, which then belongs to the run, or nil.
 func (p *pool) take() *box {
 	if p == nil {
 		return nil
@@ -68,7 +68,7 @@ func (p *pool) take() *box {
 	return nil
 }
 
-// refill has the pool filled again.
+// refill wakes the goroutine that fills the pool.
 func (p *pool) refill() {
 	if p == nil {
 		return
@@ -90,7 +90,7 @@ func (p *pool) signal() {
 	}
 }
 
-// expire empties a pool that nobody has used for a while.
+// expire empties a pool that has not been used for a while.
 func (p *pool) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,8 +114,8 @@ func (p *pool) work() {
 	}
 }
 
-// step destroys what is waste and builds one sandbox; false when there is nothing more to do. When building fails it
-// rests until the next start, whose own sandbox will fail likewise and tell the user why.
+// step destroys discarded sandboxes and builds one; it returns false when nothing is left to do. After a failure it
+// rests until the next start, whose own sandbox will fail likewise and give the user the reason.
 func (p *pool) step() bool {
 	p.mu.Lock()
 	waste := p.waste
@@ -123,7 +123,7 @@ func (p *pool) step() bool {
 	wanted := !p.off && len(p.stock) < p.size
 	p.mu.Unlock()
 	for _, w := range waste {
-		_ = w.destroy() // what remains is swept by the next New
+		_ = w.destroy() // the next New sweeps what remains
 	}
 	if !wanted || p.ctx.Err() != nil {
 		return false
@@ -169,11 +169,11 @@ func (p *pool) close() {
 	p.cancel()
 	<-p.stopped
 	p.expiry.Stop()
-	p.expire() // a start that is still under way gets none any more
+	p.expire() // a start that is still in progress gets none
 	p.step()
 }
 
-// held names the cgroups of the sandboxes in the pool, and reports whether it is full.
+// held returns the cgroups of the sandboxes in the pool, and whether it is full.
 func (p *pool) held() (names []string, full bool) {
 	if p == nil {
 		return nil, true
@@ -188,8 +188,8 @@ func (p *pool) held() (names []string, full bool) {
 	return names, len(p.stock) >= p.size
 }
 
-// hostView identifies what a sandbox built now shows of the host, so that one built before an upgrade of the host is not
-// used after it. Changes within what is shown need no identification: they are seen in every sandbox.
+// hostView identifies the parts of the host that a sandbox built now shows, so that one built before an upgrade of the
+// host is not used afterwards. Changes within these directories need no identification: every sandbox sees them.
 func hostView() []unix.Stat_t {
 	view := make([]unix.Stat_t, 0, len(systemDirs)+len(systemFiles))
 	for _, paths := range [][]string{systemDirs, systemFiles} {

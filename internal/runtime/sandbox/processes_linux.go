@@ -13,16 +13,17 @@ import (
 // clockTick is the unit of times in /proc: USER_HZ is 100 on every architecture that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// look is one look at the processes of a sandbox.
+// look is one reading of the processes of a sandbox.
 type look struct {
 	cpu     time.Duration
 	memory  int64
-	largest int // the process with the most memory; 0 when memory is within the limit
+	largest int // pid of the process with the most memory; 0 when memory is within the limit
 }
 
-// lookAt adds up what the descendants of a sandbox's init use. Reading a moving tree is inexact, but nothing in it can
-// get out: orphans come back to the init. Memory is counted cheaply first, shared pages as often as they are mapped;
-// only when that is over limit are the shares counted properly, which costs a walk of the page tables.
+// lookAt adds up the usage of the descendants of a sandbox's init. Reading a changing tree is inexact, but no process
+// can leave it: orphans become children of the init. It first counts memory cheaply, with shared pages once per
+// mapping; only when that is over limit does it divide shared pages among their processes, which costs a walk of the
+// page tables.
 func lookAt(init int, limit int64) look {
 	var l look
 	tree := descendants(init)
@@ -30,7 +31,7 @@ func lookAt(init int, limit int64) look {
 		l.cpu += cpuOf(pid, true)
 		l.memory += residentOf(pid)
 	}
-	l.cpu += cpuOf(init, false) // of the children that it has reaped
+	l.cpu += cpuOf(init, false) // the children that the init has reaped
 	if l.memory <= limit {
 		return l
 	}
@@ -49,9 +50,9 @@ func lookAt(init int, limit int64) look {
 	return l
 }
 
-// signalInside sends a signal to those of the processes that are below the sandbox's init, and counts them; by then their numbers may
-// belong to strangers. Handles are opened first: if the process that one is of still lives when the tree has been read, the number in the
-// tree is that process's.
+// signalInside sends a signal to those of pids that are descendants of the sandbox's init, and counts them; by now a pid may belong to an
+// unrelated process. It opens the pidfds first: if the process of a pidfd is still alive when the tree has been read, the pid in the tree
+// is that process's.
 func signalInside(init int, pids []int, signal unix.Signal) (sent int) {
 	handles := make(map[int]int, len(pids))
 	for _, pid := range pids {
@@ -118,7 +119,7 @@ func cpuOf(pid int, own bool) time.Duration {
 	return time.Duration(ticks) * clockTick
 }
 
-// residentOf is the memory that would not be there without a process: anonymous and shared memory, not files.
+// residentOf is the anonymous and shared memory of a process; pages of files do not count.
 func residentOf(pid int) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -127,10 +128,10 @@ func residentOf(pid int) int64 {
 	return kilobytes(text, "RssAnon:") + kilobytes(text, "RssShmem:") + overhead(text)
 }
 
-// overhead is what of a process's memory is not resident or not its own to touch: swap and page tables.
+// overhead is the part of a process's memory that residentOf does not include: swap and page tables.
 func overhead(status []byte) int64 { return kilobytes(status, "VmSwap:") + kilobytes(status, "VmPTE:") }
 
-// shareOf is the same with each shared page divided among those who share it.
+// shareOf is the same with each shared page divided among the processes that share it.
 func shareOf(pid int) (int64, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 	if err != nil || len(text) == 0 {

@@ -14,16 +14,16 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// processors hands out the processors of this process to runs that are pinned, so that two runs share one only when there are
-// not enough. It is safe for concurrent use. A nil *processors pins nothing.
+// processors assigns this process's processors to pinned runs, so that two runs share one only when there are not enough. It
+// is safe for concurrent use. A nil *processors pins nothing.
 type processors struct {
 	all []processor
 
 	mu     sync.Mutex
-	pinned map[*pin]struct{} // the runs that have not ended
+	pinned map[*pin]struct{} // the runs in progress
 }
 
-// processor is what the kernel schedules on: a core, or one of the threads of a core.
+// processor is one processor of the kernel: a core, or a hardware thread of a core.
 type processor struct {
 	id   int
 	core int // the lowest id of the processors on the same core
@@ -36,7 +36,7 @@ type pin struct {
 	shared bool  // another run was pinned to one of them at the same time; guarded by from.mu
 }
 
-// findProcessors lists those that this process may use.
+// findProcessors lists the processors that this process may use.
 func findProcessors() (*processors, error) {
 	var mask unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &mask); err != nil {
@@ -51,7 +51,7 @@ func findProcessors() (*processors, error) {
 	return p, nil
 }
 
-// coreOf is the first processor of the core that has this one; itself where the kernel does not say.
+// coreOf is the first processor of the core that contains this one; itself where the kernel does not report it.
 func coreOf(id int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", id)) // "0,4" or "0-1"
 	if err != nil {
@@ -64,8 +64,8 @@ func coreOf(id int) int {
 	return first
 }
 
-// take gives a run the processors that it may use at once by its limit, or one where it has no such limit: those that the fewest runs are
-// pinned to, and of these the ones on the cores that the fewest runs are pinned to.
+// take assigns a run as many processors as its limit allows at once, or one without such a limit: those with the fewest pinned runs, and
+// among these the ones on the cores with the fewest pinned runs.
 func (p *processors) take(l runtime.Limits) *pin {
 	if p == nil {
 		return nil
@@ -111,7 +111,7 @@ func (p *processors) take(l runtime.Limits) *pin {
 	return n
 }
 
-// release gives the processors back. It does nothing for a nil pin and when it is called again.
+// release returns the processors. It does nothing for a nil pin or at a second call.
 func (n *pin) release() {
 	if n == nil {
 		return
@@ -121,7 +121,7 @@ func (n *pin) release() {
 	delete(n.from.pinned, n)
 }
 
-// report writes into the result what the run was pinned to.
+// report records in the result which processors the run was pinned to.
 func (n *pin) report(r *runtime.Result) {
 	if n == nil {
 		return
@@ -131,7 +131,7 @@ func (n *pin) report(r *runtime.Result) {
 	r.PinnedCPUs, r.SharedCPUs = n.ids, n.shared
 }
 
-// order is what the init is told.
+// order is the list of processors for the init.
 func (n *pin) order() []int64 {
 	if n == nil {
 		return nil

@@ -8,17 +8,17 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
-// The largest stacks. A thread reserves as much address space as the limit on the stack says: with 1 GiB the threads of
-// a program fit into what the kernel lets it reserve, and where only RLIMIT_DATA bounds memory, which counts them, 16
-// MiB leave room for 64 threads and more.
+// The largest stacks. A thread reserves as much address space as the stack limit: with 1 GiB a program's threads fit
+// into what the kernel lets it reserve, and where only RLIMIT_DATA bounds memory, which counts them, 16 MiB leave room
+// for 64 threads and more.
 const (
 	mostStack        = 1 << 30
 	mostStackWatched = 16 << 20
 )
 
-// untouched is how much more address space than twice its memory limit a process may have where no cgroup counts what it touches.
-// RLIMIT_DATA counts what is merely reserved: 512 MiB for code by Node.js from version 24 on, and the stacks of 11 threads; 620 MiB by
-// a JVM with stacks of 64 MiB.
+// untouched is by how much a process's address space may exceed twice its memory limit where no cgroup counts the memory that it
+// touches. RLIMIT_DATA also counts memory that is only reserved: 512 MiB for code by Node.js from version 24 on, and the stacks of 11
+// threads; 620 MiB by a JVM with stacks of 64 MiB.
 const untouched = 1 << 30
 
 func stackOf(l runtime.Limits, cgroups *cgroups) int64 {
@@ -28,11 +28,12 @@ func stackOf(l runtime.Limits, cgroups *cgroups) int64 {
 	return l.StackOf(mostStack)
 }
 
-// rlimits returns the limits that every process of a run has by itself. All of them are set, so that a verdict does not
-// depend on the shell that has started Pawl; none is above what we may give.
+// rlimits returns the limits of each single process of a run. All of them are set, so that a verdict does not depend on
+// the shell that started Pawl; none exceeds what Pawl may set.
 func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
 	limits := []pid1.Rlimit{
-		// A limit of 0 would not keep the kernel from handing a crash to a core_pattern that is a pipe; 1 does (the kernel's fs/coredump.c).
+		// With a limit of 0 the kernel would still hand a crash to a core_pattern that is a pipe; with 1 it does not (the kernel's
+		// fs/coredump.c).
 		{Resource: unix.RLIMIT_CORE, Value: 1},
 		{Resource: unix.RLIMIT_NOFILE, Value: 4096},
 		{Resource: unix.RLIMIT_STACK, Value: uint64(stackOf(l, cgroups))},
@@ -44,14 +45,14 @@ func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
 		{Resource: unix.RLIMIT_FSIZE, Value: unix.RLIM_INFINITY}, // the tmpfs is the limit
 		{Resource: unix.RLIMIT_AS, Value: unix.RLIM_INFINITY},
 		{Resource: unix.RLIMIT_LOCKS, Value: unix.RLIM_INFINITY},
-		// A backstop; the host's budget is exact and counts all processes together.
+		// This is a backstop; the host's CPU limit is exact and counts all processes together.
 		{Resource: unix.RLIMIT_CPU, Value: uint64(l.EndCPU().Seconds()) + 2},
 	}
 	if cgroups == nil {
 		limits = append(limits,
-			// The init is the same user's task in the same namespace.
+			// The init is a task of the same user in the same namespace.
 			pid1.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(l.Pids) + initTasks},
-			// The watchdog is exact; this is what one process can take between two of its looks.
+			// The watchdog is exact; this bounds what one process can allocate between two of its readings.
 			pid1.Rlimit{Resource: unix.RLIMIT_DATA, Value: 2*uint64(l.Memory) + untouched},
 		)
 	} else {

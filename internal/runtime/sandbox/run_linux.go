@@ -22,13 +22,13 @@ type run struct {
 	pinned  *pin
 	stdin   *os.File // write end; nil when there is no input
 	started time.Time
-	// startedAt is started as the sandbox's init has read it from CLOCK_MONOTONIC, in nanoseconds.
+	// startedAt is started in nanoseconds of CLOCK_MONOTONIC, as the sandbox's init read it.
 	startedAt int64
-	// starvedAt is how long the sandbox had been without a processor until then, as the init has read it.
+	// starvedAt is how long the sandbox had lacked a processor until then, as the init read it.
 	starvedAt time.Duration
 	refill    *time.Timer // of the pool
 	warm      bool        // forked from a template
-	cold      string      // why it was not, if it was to be
+	cold      string      // the reason why it was not, if it should have been
 
 	budget   *drain.Budget
 	pumps    sync.WaitGroup
@@ -38,7 +38,7 @@ type run struct {
 	ready chan struct{} // closed when the start has succeeded or failed
 	ended verdict.Record
 
-	// What watch has seen, to be read after it has stopped.
+	// The readings of watch, for use after it has stopped.
 	usedCPU    time.Duration
 	usedMemory int64
 	peakMemory int64
@@ -52,7 +52,7 @@ func newRun(b *box, d *delivery) *run {
 	return &run{box: b, spec: d.spec, pinned: d.pinned, stdin: d.takeFeed(), ready: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Wait blocks until nothing of the run is left.
+// Wait blocks until every process of the run is gone.
 func (n *run) Wait() runtime.Result {
 	<-n.done
 	return n.result
@@ -61,7 +61,7 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-// Terminate asks all processes of the program to end, and kills them when the grace is over.
+// Terminate sends SIGTERM to all processes of the program, and kills them after the grace period.
 func (n *run) Terminate(reason string, grace time.Duration) {
 	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
 	if grace <= 0 || !n.ended.Set(e) {
@@ -72,25 +72,25 @@ func (n *run) Terminate(reason string, grace time.Duration) {
 	go verdict.AfterGrace(grace, n.done, n.kill)
 }
 
-// end records why the run ends, if that is not known yet, and ends it.
+// end records why the run ends, if no reason is recorded yet, and ends it.
 func (n *run) end(e verdict.Ending) {
 	if n.ended.Kills(e) {
 		n.kill()
 	}
 }
 
-// pumpOutput starts to drain the program's output.
+// pumpOutput starts to copy the program's output.
 func (n *run) pumpOutput() {
 	n.budget = drain.NewBudget(n.spec.Limits.Output, func() {
-		<-n.ready // a quick program can be here before the init has reported its start
+		<-n.ready // a short program may get here before the init has reported its start
 		n.end(verdict.Output(n.spec.Limits))
 	})
 	n.pumps.Go(func() { n.outBytes = drain.Pump(n.stdout, n.spec.Stdout, n.budget) })
 	n.pumps.Go(func() { n.errBytes = drain.Pump(n.stderr, n.spec.Stderr, n.budget) })
 }
 
-// pumpInput feeds the program. It ends when the input does or when the last reader is gone; a Read of the caller's
-// reader that never returns keeps its goroutine and nothing else.
+// pumpInput copies the program's input. It ends with the input or with the last reader; a Read of the caller's
+// reader that never returns keeps only its goroutine.
 func (n *run) pumpInput() {
 	go func() {
 		_, _ = io.Copy(n.stdin, n.spec.Stdin)
@@ -98,11 +98,11 @@ func (n *run) pumpInput() {
 	}()
 }
 
-// endedWithInit is the ending of a run whose init ended before it could report. Where it shares the program's cgroup, the
-// kernel may have chosen it at the memory limit; judge knows.
+// endedWithInit is the ending of a run whose init ended before it could report. Where the init shares the program's
+// cgroup, the kernel may have killed it at the memory limit; judge decides that.
 var endedWithInit = verdict.Ending{Verdict: runtime.InfraError, Reason: "the sandbox's init died before the program did"}
 
-// supervise sees the run through to its end.
+// supervise follows the run until its end.
 func (n *run) supervise() {
 	defer n.runtime.runs.Remove(n)
 	defer close(n.done)
@@ -122,9 +122,9 @@ func (n *run) supervise() {
 	exit, exitErr := n.receive()
 	ended := time.Now()
 	if exitErr == nil && exit.Kind == pid1.Exited {
-		// From here on a kill or a limit comes too late; a reason given before stays.
+		// From here on a kill or a limit is too late; an earlier reason stays.
 		n.ended.Set(verdict.Ending{})
-		n.killInit() // no other process is left; it is on its way out and must not be able to linger
+		n.killInit() // no other process is left; the init is exiting and must not be able to linger
 	} else {
 		n.ended.Set(endedWithInit)
 		n.kill()
@@ -132,13 +132,13 @@ func (n *run) supervise() {
 	usage := n.bury()
 	stopWatch()
 	if n.result.Wall = ended.Sub(n.started); exitErr == nil && exit.Kind == pid1.Exited {
-		// How long the host took to read the start and the end is not the program's time.
+		// The time that the host took to read the start and the end does not count as the program's.
 		n.result.Wall = time.Duration(exit.Time - n.startedAt)
 	}
 	n.conclude(exit, usage)
 }
 
-// bury waits until nothing of the sandbox lives and all that was written has been read.
+// bury waits until no process of the sandbox is alive and all output has been read.
 func (n *run) bury() syscall.Rusage {
 	usage := n.box.bury()
 	n.pumps.Wait() // all writers are dead
@@ -146,16 +146,16 @@ func (n *run) bury() syscall.Rusage {
 	n.stderr.Close()
 	n.control.Close()
 	if n.stdin != nil {
-		n.stdin.Close() // ends a write that nobody reads
+		n.stdin.Close() // ends a write without a reader
 	}
 	return usage
 }
 
-// conclude writes the result; every process is dead.
+// conclude fills in the result; every process is dead by then.
 func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	r := &n.result
 	r.StdoutBytes, r.StderrBytes = n.outBytes, n.errBytes
-	// What is killed together with the init is not added to the init's usage.
+	// The usage of processes that are killed together with the init is not added to the init's.
 	r.CPU = max(n.usedCPU, time.Duration(usage.Utime.Nano()+usage.Stime.Nano()))
 	r.PeakMemory = usage.Maxrss << 10
 	if exit.Kind == pid1.Exited {
@@ -173,7 +173,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	if n.cgroup != nil {
 		if exit.Kind != pid1.Exited {
 			r.CPU = max(r.CPU, n.cgroup.cpu())
-		} else { // children that nobody waited for are in no process's usage
+		} else { // children without a waiting parent are in no process's usage
 			r.CPU = max(r.CPU, n.cgroup.cpu()-initCPU)
 		}
 		if found.oomKills = n.cgroup.oomKills(); found.oomKills > 0 {
@@ -190,7 +190,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 		}
 	}
 	found.ending = verdict.OnTime(found.ending, exit.Kind == pid1.Exited, *r, n.spec.Limits)
-	if found.ending.Verdict == "" && n.budget.Exceeded() { // it ended before it could be killed for that
+	if found.ending.Verdict == "" && n.budget.Exceeded() { // the program ended before it could be killed for that
 		found.ending = verdict.Output(n.spec.Limits)
 	}
 	judge(found, r)
@@ -214,7 +214,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	}
 }
 
-// abandon takes back a start that has failed.
+// abandon undoes a failed start.
 func (n *run) abandon() {
 	defer n.runtime.runs.Remove(n)
 	defer close(n.done)
@@ -229,6 +229,6 @@ func (n *run) discard() {
 	n.box.kill()
 	n.box.bury()
 	n.pumps.Wait()
-	_ = n.box.destroy() // what remains is swept by the next New
+	_ = n.box.destroy() // the next New sweeps what remains
 	closeAll([]*os.File{n.stdin})
 }

@@ -19,7 +19,7 @@ import (
 type Runtime struct {
 	layout     *layout
 	cgroups    *cgroups // nil: rlimits and the watchdog
-	whyNot     error    // why there are no cgroups
+	whyNot     error    // the reason why there are no cgroups
 	privileged bool
 	ids        hostIDs
 	thread     *spawn.Thread
@@ -29,13 +29,13 @@ type Runtime struct {
 	templates  *templates
 	processors *processors // nil: runs are not pinned
 
-	runs runs.Set[*run] // and the starts of bases
+	runs runs.Set[*run] // including the starts of bases
 
-	based, baseless atomic.Bool // a base has been tried out with success; cannot be had
+	based, baseless atomic.Bool // a base has been tried with success; no base can be built
 }
 
-// New prepares the sandbox: it looks for cgroups, compiles the filter and sweeps up what dead processes of Pawl left in
-// the cgroup tree. That the host can isolate is found out by Start and by Diagnose.
+// New prepares the sandbox: it looks for cgroups, compiles the filter and removes what dead processes of Pawl left in
+// the cgroup tree. Only Start and Diagnose find out whether the host can isolate.
 func New(o Options) (runtime.Runtime, error) {
 	r := &Runtime{privileged: os.Geteuid() == 0}
 	var err error
@@ -79,7 +79,7 @@ func New(o Options) (runtime.Runtime, error) {
 // Name returns "sandbox".
 func (r *Runtime) Name() string { return Name }
 
-// Degraded says why limits are held by rlimits and the watchdog instead of cgroups; nil where they are not.
+// Degraded says why rlimits and the watchdog enforce the limits instead of cgroups; nil if cgroups do.
 func (r *Runtime) Degraded() error {
 	if r.cgroups != nil {
 		return nil
@@ -87,16 +87,17 @@ func (r *Runtime) Degraded() error {
 	return r.whyNot
 }
 
-// Pins reports whether every run gets processors of its own.
+// Pins reports whether every run gets its own processors.
 func (r *Runtime) Pins() bool { return r.processors != nil }
 
 // Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
-// Held names the cgroups of sandboxes that have been built ahead and wait for a run. full: no more are built until one is taken.
+// Held returns the cgroups of sandboxes that were built in advance and wait for a run; full means that no more are built until
+// one is taken.
 func (r *Runtime) Held() (cgroups []string, full bool) { return r.pool.held() }
 
-// Close kills every run, waits until nothing is left of them and of the pool and releases the forking thread.
+// Close kills every run, waits for the end of the runs and of the pool, and releases the forking thread.
 func (r *Runtime) Close() error {
 	if !r.runs.Close() {
 		return nil
@@ -110,15 +111,15 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// minMemory is what the kernel itself needs to start a process in a cgroup.
+// minMemory is the memory that the kernel itself needs to start a process in a cgroup.
 const minMemory = 1 << 20
 
-// Start begins a run in a new sandbox and returns when the program is executing.
+// Start starts a run in a new sandbox and returns when the program is executing.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	return r.startIn(ctx, spec, nil)
 }
 
-// startIn is Start for a run of a series; nil: of none.
+// startIn is Start for a run of a series; s is nil for other runs.
 func (r *Runtime) startIn(ctx context.Context, spec runtime.Spec, s *series) (runtime.Run, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
@@ -141,15 +142,16 @@ func (r *Runtime) startIn(ctx context.Context, spec runtime.Spec, s *series) (ru
 	return started, nil
 }
 
-// hostIDs hands out the ids that programs have on the host.
+// hostIDs assigns the programs' ids on the host.
 type hostIDs struct {
 	uid, gid int
-	spread   uint32 // how many ids from uid on are ours to give; 0 means just the one
+	spread   uint32 // number of ids from uid on that may be assigned; 0 means just the one
 	next     *atomic.Uint32
 }
 
-// Under root every run gets a user of its own, so that no run can use up another's share of what the kernel accounts
-// by user. The range lies beyond what distributions, container managers and directory services hand out.
+// If Pawl runs as root every run gets its own user, so that no run can use up another's share of what the kernel
+// accounts per user. The range lies above those that distributions, container managers and directory services
+// assign.
 const (
 	firstHostID = 1_900_000_000
 	hostIDCount = 1 << 16
@@ -163,7 +165,7 @@ func (h hostIDs) pick() (uid, gid int) {
 	return h.uid + n, h.gid + n
 }
 
-// findHostIDs never returns the host's root unless root is the only id that there is.
+// findHostIDs never returns the host's root unless root is the only id.
 func findHostIDs(privileged bool) (hostIDs, error) {
 	if !privileged {
 		return hostIDs{uid: os.Geteuid(), gid: os.Getegid()}, nil
@@ -189,7 +191,7 @@ func findHostIDs(privileged bool) (hostIDs, error) {
 	return hostIDs{uid: uid, gid: gid}, nil
 }
 
-// ranges are the ids that exist in our user namespace: first and count.
+// ranges are the ids of this user namespace: first and count.
 type ranges [][2]int
 
 func idRanges(file string) (ranges, error) {

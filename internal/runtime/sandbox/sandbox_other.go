@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// absent stands for the sandbox where there is none.
+// absent is the sandbox on systems without one.
 type absent struct{}
 
 // New returns a runtime that refuses every run: the sandbox is made of Linux namespaces.

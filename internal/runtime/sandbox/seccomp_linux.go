@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a seccomp program may answer, and the layout of struct seccomp_data that it looks at.
+// The return values of a seccomp program, and the layout of struct seccomp_data, its input.
 const (
 	retKill  = 0x80000000
 	retErrno = 0x00050000
@@ -26,8 +26,8 @@ const (
 	x32Bit = 0x40000000
 )
 
-// denied are calls that Moby's default profile allows, or allows on some hosts, and that no program needs here. They are
-// taken out by name so that an update of the profile cannot bring them in.
+// denied are system calls that Moby's default profile allows, at least on some hosts, and that no program needs here.
+// They are removed by name so that an update of the profile cannot add them.
 var denied = []string{
 	"acct", "add_key", "bpf", "chroot", "clock_adjtime", "clock_settime", "delete_module", "fanotify_init",
 	"fanotify_mark", "finit_module", "fsconfig", "fsmount", "fsopen", "fspick", "init_module", "io_uring_enter",
@@ -38,11 +38,11 @@ var denied = []string{
 	"setns", "settimeofday", "swapoff", "swapon", "syslog", "umount", "umount2", "unshare", "userfaultfd", "vhangup",
 }
 
-// uncounted make memory that belongs to no process. A cgroup counts it; the watchdog cannot see it. A namespace's
-// semaphores alone may take more than any host has.
+// uncounted are system calls that allocate memory which belongs to no process. A cgroup counts it; the watchdog
+// cannot see it. The semaphores of one namespace alone may take more than any host has.
 var uncounted = []string{"memfd_create", "memfd_secret", "msgget", "semget", "shmget"}
 
-// check compares one argument; both halves of the 64 bits must match under the mask.
+// check compares one argument; both halves of its 64 bits must match under the mask.
 type check struct {
 	arg         uint
 	mask, value uint64
@@ -52,7 +52,7 @@ const wholeArg = ^uint64(0)
 
 func equals(arg uint, value uint64) check { return check{arg, wholeArg, value} }
 
-// rule is what all its checks describe together.
+// rule holds when all its checks do.
 type rule []check
 
 const (
@@ -63,10 +63,10 @@ const (
 )
 
 // conditional are calls whose permission depends on their arguments: any one of the rules is enough. They replace
-// whatever the profile says about the same call.
+// the profile's rules for the same call.
 var conditional = map[string][]rule{
-	// Only what a program without a network has a use for: netlink, packet, vsock and crypto sockets are kernel surface,
-	// and so are the protocols that an internet socket may ask for, each of which has the kernel load a module.
+	// Only the sockets that a program without a network needs: netlink, packet, vsock and crypto sockets expose kernel
+	// code, and so do the protocols of an internet socket, each of which makes the kernel load a module.
 	"socket": {
 		{equals(0, unix.AF_UNIX)},
 		{{0, bothInternets, unix.AF_INET}, {1, socketKind, unix.SOCK_STREAM}, equals(2, 0)},
@@ -75,33 +75,33 @@ var conditional = map[string][]rule{
 		{{0, bothInternets, unix.AF_INET}, {1, socketKind, unix.SOCK_DGRAM}, equals(2, unix.IPPROTO_UDP)},
 	},
 	"socketpair": {{equals(0, unix.AF_UNIX)}},
-	// Only one's own limits: the init runs as the same user.
+	// A program may change only its own limits: the init runs as the same user.
 	"prlimit64": {{equals(0, 0)}},
 }
 
-// feigned are calls that are said to have succeeded and are not made. A limit of one byte keeps the kernel from handing a
-// dying program to the host's crash handler, which runs as root and outside of any sandbox; a limit of none,
-// which a program might set for itself, would not.
+// feigned are calls that report success and are not made. A core limit of one byte keeps the kernel from handing a dying
+// program to the host's crash handler, which runs as root and outside of any sandbox; a limit of zero, which a program
+// might set for itself, would not.
 var feigned = map[string]rule{
 	"setrlimit": {equals(0, unix.RLIMIT_CORE)},
 	"prlimit64": {equals(0, 0), equals(1, unix.RLIMIT_CORE), notZero(2)},
 }
 
-// anonymousShared masks what distinguishes MAP_SHARED and MAP_SHARED_VALIDATE from MAP_PRIVATE, and MAP_ANONYMOUS.
+// anonymousShared masks the bits that distinguish MAP_SHARED and MAP_SHARED_VALIDATE from MAP_PRIVATE, and MAP_ANONYMOUS.
 const anonymousShared = unix.MAP_ANONYMOUS | unix.MAP_TYPE&^2
 
-// unseen are calls that make memory which the watchdog cannot see, in a way that also has an innocent one: a mapping that
-// is shared and of no file keeps its pages while any part of it is mapped, and they count only where they were touched.
+// unseen are calls that allocate memory which the watchdog cannot see, but that also have a harmless use: a shared
+// anonymous mapping keeps its pages while any part of it is mapped, and they count only for processes that touched them.
 var unseen = map[string]rule{
 	"mmap": {{3, anonymousShared, unix.MAP_ANONYMOUS | unix.MAP_SHARED}},
 }
 
-// notZero is the one check that is not of bits that are equal: a pointer that is given.
+// notZero is the only check that does not compare bits for equality: it requires a non-nil pointer.
 func notZero(arg uint) check { return check{arg: arg} }
 
-// compileFilter turns Moby's default profile for a process without capabilities into a seccomp program for this
-// machine's native architecture. What is not allowed gets EPERM, what nobody has heard of ENOSYS, so that programs fall
-// back as they do on older kernels; other architectures are killed. watched takes away what only cgroups can limit, pinned
+// compileFilter turns Moby's default profile for a process without capabilities into a seccomp program for this machine's
+// native architecture. Denied calls get EPERM and unknown calls ENOSYS, so that programs fall back as they do on older
+// kernels; calls of other architectures kill the process. watched removes the calls that only cgroups can limit, pinned
 // the choice of processors.
 func compileFilter(watched, pinned bool) ([]byte, error) {
 	numbers := syscallNumbers()
@@ -138,14 +138,14 @@ func compileFilter(watched, pinned bool) ([]byte, error) {
 	return encoded, nil
 }
 
-// permissions reads the profile: which calls are always allowed, and which under a check of their arguments.
+// permissions reads the profile: the calls that are always allowed, and those that need a check of their arguments.
 func permissions(profile *specs.LinuxSeccomp, numbers map[string]uint32, refused []string) (
 	allowed []uint32, guarded map[uint32][]rule, err error,
 ) {
 	guarded = make(map[uint32][]rule)
 	for _, entry := range profile.Syscalls {
 		if entry.Action != specs.ActAllow {
-			continue // everything that is not allowed gets an error anyway
+			continue // a call that is not allowed gets an error anyway
 		}
 		var alternative check
 		switch len(entry.Args) {
@@ -182,8 +182,8 @@ func permissions(profile *specs.LinuxSeccomp, numbers map[string]uint32, refused
 	return slices.Compact(allowed), guarded, nil
 }
 
-// program writes the filter: architecture, what is answered for some arguments, guarded calls, then the allowed numbers
-// as ascending ranges.
+// program writes the filter: architecture, fixed results for some arguments, guarded calls, then the allowed numbers as
+// ascending ranges.
 func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uint32, watched bool) []bpf.Instruction {
 	var highest uint32
 	for _, n := range numbers {
@@ -194,10 +194,10 @@ func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uin
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: nativeArch, SkipTrue: 1},
 		bpf.RetConstant{Val: retKill},
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
-		// Also the x32 calls, whose numbers are far beyond.
+		// This includes the x32 calls, whose numbers are far higher.
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: highest, SkipTrue: 1},
 		bpf.RetConstant{Val: retErrno | uint32(unix.ENOSYS)},
-		// glibc falls back to clone, whose flags can be looked at; those of clone3 lie in memory.
+		// glibc falls back to clone, whose flags the filter can see; those of clone3 are in memory.
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE3, SkipTrue: 1},
 		bpf.RetConstant{Val: retErrno | uint32(unix.ENOSYS)},
 	}
@@ -235,7 +235,7 @@ func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uin
 	return append(ins, bpf.RetConstant{Val: retErrno | uint32(unix.EPERM)})
 }
 
-// guard allows call n under any of the rules and answers EPERM otherwise.
+// guard allows call n under any of the rules and returns EPERM otherwise.
 func guard(n uint32, rules []rule) []bpf.Instruction {
 	var body []bpf.Instruction
 	for _, r := range rules {
@@ -244,7 +244,7 @@ func guard(n uint32, rules []rule) []bpf.Instruction {
 	return only(n, append(body, bpf.RetConstant{Val: retErrno | uint32(unix.EPERM)}))
 }
 
-// only has body run for call n. Another call's number passes by in the accumulator, and n's is there again after body.
+// only runs body for call n and skips it for other calls. The call's number is in the accumulator before and after it.
 func only(n uint32, body []bpf.Instruction) []bpf.Instruction {
 	body = append(body, bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
 	return append([]bpf.Instruction{
@@ -252,7 +252,7 @@ func only(n uint32, body []bpf.Instruction) []bpf.Instruction {
 	}, body...)
 }
 
-// match answers when all checks of a rule hold and goes on behind itself when one does not.
+// match returns answer when all checks of a rule hold, and continues after itself otherwise.
 func match(r rule, answer uint32) []bpf.Instruction {
 	var parts [][]bpf.Instruction
 	length := 1 // the answer

@@ -11,31 +11,32 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// series is runs of one evaluation that share what no program can change; see base. It is safe for concurrent use.
+// series is the runs of one evaluation that share what no program can change; see base. It is safe for concurrent use.
 type series struct {
 	runtime *Runtime
 
 	mu    sync.Mutex
-	begun bool // a run has been started
-	alone bool // no base can be had, or the series is closed
+	begun bool // the first run has been started
+	alone bool // no base can be built, or the series is closed
 	base  *base
 }
 
-// base is what the runs of a series are built on. A run gets a copy of the mount namespace, in which the root is read-only and has no
-// scratch: that, its /proc, processes, IPC objects, user and cgroups are the run's own. Both namespaces stay as long as their descriptors
-// are open; no process is in them.
+// base is the shared part of the sandboxes of a series. A run gets a copy of the mount namespace, in which the root is read-only and has
+// no scratch; scratch, /proc, processes, IPC objects, user and cgroups are the run's own. Both namespaces exist as long as their
+// descriptors are open; no process is in them.
 type base struct {
 	mounts []runtime.Mount
 	root   *os.File // the mount namespace
-	unused int64    // the digest of a network namespace that nothing has used
+	unused int64    // the digest of the unused network namespace
 
 	mu sync.Mutex
-	// network is nil while a run has it, and for good when a run has used it: a closed connection's port stays taken for a minute, and
-	// what was sent is counted.
+	// network is nil while a run uses it, and for good once a run has sent through it: a closed connection's port stays taken for a
+	// minute, and packets are counted.
 	network *os.File
 }
 
-// Series returns the start of runs that share what no program can change. The caller closes it when their ends have been waited for.
+// Series returns a starter of runs that share what no program can change. The caller closes it after waiting for the ends of the
+// runs.
 func (r *Runtime) Series() runtime.Series { return &series{runtime: r} }
 
 // Start is Runtime.Start.
@@ -43,7 +44,7 @@ func (s *series) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, err
 	return s.runtime.startIn(ctx, spec, s)
 }
 
-// Close releases what the runs have shared.
+// Close releases what the runs share.
 func (s *series) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +53,8 @@ func (s *series) Close() {
 	s.base = nil
 }
 
-// prepare returns the base of a run; nil: it is to build all that it needs. Only from the second run of a series on is there one. To
-// enter a mount namespace takes a privilege of the host.
+// prepare returns the base for a run; nil: the run builds its whole root. Only the second and later runs of a series have a base.
+// Entering a mount namespace requires a privilege on the host.
 func (s *series) prepare(ctx context.Context, mounts []runtime.Mount) *base {
 	if s == nil || !s.runtime.privileged {
 		return nil
@@ -72,15 +73,15 @@ func (s *series) prepare(ctx context.Context, mounts []runtime.Mount) *base {
 	if s.base == nil {
 		var err error
 		s.base, err = s.runtime.buildBase(ctx, mounts)
-		s.alone = err != nil // each run builds all that it needs, and if that fails too it tells the user why
+		s.alone = err != nil // each run builds its whole root, and if that fails too it gives the user the reason
 	}
 	return s.base
 }
 
-// errNoBase is why a runtime builds no base any more.
+// errNoBase means that no base works on this host.
 var errNoBase = errors.New("runs cannot be built on a base here")
 
-// buildBase builds a base. The first one of a runtime is tried out, since a host may forbid to enter a namespace.
+// buildBase builds a base. The first base of a runtime is tried out, because a host may forbid entering a namespace.
 func (r *Runtime) buildBase(ctx context.Context, mounts []runtime.Mount) (_ *base, err error) {
 	if r.baseless.Load() {
 		return nil, errNoBase
@@ -111,7 +112,7 @@ func (r *Runtime) buildBase(ctx context.Context, mounts []runtime.Mount) (_ *bas
 	return made, nil
 }
 
-// tryOut builds a sandbox on a base in which nothing is run.
+// tryOut builds a sandbox on a base without a program.
 func (r *Runtime) tryOut(ctx context.Context, on *base, d *delivery) error {
 	run, err := r.assign(ctx, r.boxOn(on), d)
 	if err != nil {
@@ -123,7 +124,7 @@ func (r *Runtime) tryOut(ctx context.Context, on *base, d *delivery) error {
 	return nil
 }
 
-// raiseBase has an init build the base, with steps of its own. It ends with this function; the namespaces do not.
+// raiseBase has an init build the base, with additional steps. The init ends before this function returns; the namespaces do not.
 func (r *Runtime) raiseBase(ctx context.Context, made *base, steps ...pid1.Step) error {
 	d, err := r.pack(runtime.Spec{Mounts: made.mounts, Limits: runtime.DefaultLimits()}, nil)
 	defer d.close()
@@ -165,7 +166,7 @@ func (b *base) close() {
 	b.root, b.network = nil, nil
 }
 
-// boxOn is a sandbox that will be built on a base, in its network if no other run has that.
+// boxOn returns a sandbox to be built on a base, in its network if no other run uses that.
 func (r *Runtime) boxOn(on *base) *box {
 	b := r.newBox()
 	b.base = on
@@ -175,8 +176,8 @@ func (r *Runtime) boxOn(on *base) *box {
 	return b
 }
 
-// giveBack lets the next run have the network of the base if nothing has used it. That is so only if the init has seen the last of the
-// program's processes end, and says so.
+// giveBack lets the next run use the network of the base if it is unused. The digest proves that only if the init has seen the last of
+// the program's processes end.
 func (b *box) giveBack(ended bool, digest int64) {
 	if b.network == nil {
 		return

@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// errSwitchedOff is why there are no cgroups when Options say so.
+// errSwitchedOff is the reason for missing cgroups when Options switch them off.
 var errSwitchedOff = errors.New("switched off by the options")
 
-// start does everything up to the moment when the program is executing, in a sandbox from the pool if one is there and
-// will do. What it has made when it fails, it takes back.
+// start does everything up to the moment when the program executes, in a sandbox from the pool if one fits. On failure
+// it undoes what it did.
 func (r *Runtime) start(ctx context.Context, spec runtime.Spec, pinned *pin, s *series) (*run, error) {
 	onto := s.prepare(ctx, spec.Mounts)
 	d, err := r.pack(spec, onto)
@@ -30,7 +30,7 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec, pinned *pin, s *
 	if onto != nil && len(d.steps) == 0 {
 		return r.assign(ctx, r.boxOn(onto), d)
 	}
-	apart := spec.Limits.CPUs > 0 && r.cgroups.cpuApart() // what waits has no such cgroup
+	apart := spec.Limits.CPUs > 0 && r.cgroups.cpuApart() // waiting sandboxes have no such cgroup
 	if len(d.steps) == 0 && !apart {
 		if b := r.pool.take(); b != nil {
 			return r.assign(ctx, b, d)
@@ -39,11 +39,11 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec, pinned *pin, s *
 	return r.assign(ctx, r.newBox(), d)
 }
 
-// refillAfter is how long a run may go on before the pool is filled again all the same. To make and to destroy namespaces
-// are work under the same locks of the kernel: a short run that meets the making of another's takes twice as long.
+// refillAfter is how long a run may last before the pool is refilled even though it still runs. Creating and destroying
+// namespaces take the same locks of the kernel: a short run during which another sandbox is built takes twice as long.
 const refillAfter = 20 * time.Millisecond
 
-// assign gives a sandbox, which is built if it has not been, its run. The box is the run's from here on.
+// assign gives a sandbox its run, and builds the sandbox first if necessary. The box belongs to the run from here on.
 func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err error) {
 	n := newRun(b, d)
 	if err := r.runs.Add(n); err != nil {
@@ -66,7 +66,7 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 		if delivered, err = b.build(config, d); err != nil {
 			return nil, err
 		}
-		if _, ended := n.ended.Get(); ended { // when there was nothing to kill yet
+		if _, ended := n.ended.Get(); ended { // ended before there was anything to kill
 			b.kill()
 		}
 	} else if b.cgroup != nil {
@@ -80,7 +80,7 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 	var sendErr error
 	if !delivered {
 		if sendErr = d.send(b); sendErr != nil {
-			b.kill() // what it said before is still to be read
+			b.kill() // its earlier messages are still read
 		}
 	}
 	message, err := b.await(ctx, pid1.Started)
@@ -115,7 +115,7 @@ func hostTime(nanoseconds int64) time.Time {
 	return time.Now().Add(time.Duration(nanoseconds - now.Nano()))
 }
 
-// explain turns the init's failure into an error with a cure.
+// explain turns the init's failure into an error with a remedy.
 func explain(m pid1.Message) error {
 	errno := syscall.Errno(m.Errno)
 	what := m.Stage

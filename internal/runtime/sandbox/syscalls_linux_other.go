@@ -4,5 +4,5 @@ package sandbox
 
 const nativeArch = 0
 
-// syscallNumbers is nil where nobody has written the table down.
+// syscallNumbers is nil on architectures without a table.
 func syscallNumbers() map[string]uint32 { return nil }

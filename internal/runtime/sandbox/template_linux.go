@@ -23,24 +23,23 @@ import (
 var templateSource string
 
 const (
-	// mostTemplates are kept. With numpy and pandas imported each holds 70 MB.
+	// mostTemplates bounds the templates. With numpy and pandas imported each takes 70 MB.
 	mostTemplates = 8
-	// mostForks of a template have the same seed of hashes and the same layout of memory, and after oldestTemplate it is made anew: its
-	// modules may have been replaced on the host.
+	// mostForks bounds the forks of a template, which share one hash seed and one memory layout; after oldestTemplate a template is
+	// replaced, because its modules may have changed on the host.
 	mostForks      = 1000
 	oldestTemplate = 10 * time.Minute
-	// templateIdle is how long a template goes unused before another may take its place, and templateRest how long one that has failed is
-	// not tried again.
+	// templateIdle is how long a template must be unused before another may replace it, and templateRest the pause after a failed one.
 	templateIdle, templateRest = time.Minute, time.Minute
-	// templateWithin is how long its imports may take, and forkWithin one fork on a busy machine: some milliseconds.
+	// templateWithin bounds a template's imports, and forkWithin one fork, which takes some milliseconds on a busy machine.
 	templateWithin, forkWithin = time.Minute, 5 * time.Second
-	// mostStart is how many bytes of arguments and environment a pipe takes for sure.
+	// mostStart is the size of arguments and environment that a pipe always accepts.
 	mostStart = 4096
-	// templateDir is where the source is in the root of a template.
+	// templateDir is the directory of the source in a template's root.
 	templateDir = "/.pawl"
 )
 
-// templates are the interpreters that programs are forked from. The first run that could have one starts it and is executed itself. It is
+// templates are the interpreters that programs are forked from. The first run that could use one starts it and is itself executed. It is
 // safe for concurrent use.
 type templates struct {
 	runtime *Runtime
@@ -54,15 +53,15 @@ type templates struct {
 	byKey map[string]*template
 }
 
-// template is an interpreter that has started and waits.
+// template is an interpreter that has started and waits for forks.
 type template struct {
 	box   *box
 	ready bool
 	forks int
 	born  time.Time
 	used  time.Time
-	view  []unix.Stat_t // as of a sandbox in the pool
-	err   error         // it has failed, when it was last used
+	view  []unix.Stat_t // as for a sandbox in the pool
+	err   error         // the reason why it failed; used is then the time of the failure
 }
 
 func newTemplates(r *Runtime, filter []byte, failed func(error)) *templates {
@@ -82,7 +81,7 @@ func (r *Runtime) templateKey(spec *runtime.Spec) string {
 	return strings.Join(parts, "\x00")
 }
 
-// forkable says whether a program begins as one that is executed, if it is forked.
+// forkable reports whether a fork of the template starts in the same state as an executed program.
 func forkable(spec *runtime.Spec) bool {
 	of := spec.Template
 	if of == nil || len(spec.Argv) < len(of.Argv) || !slices.Equal(spec.Argv[:len(of.Argv)], of.Argv) || spec.Limits.Pids < 2 {
@@ -95,7 +94,7 @@ func forkable(spec *runtime.Spec) bool {
 	return size <= mostStart
 }
 
-// lend gives a delivery the way to a template, if there is one for it, and starts one if not.
+// lend gives a delivery access to a template if one matches, and else starts one.
 func (t *templates) lend(d *delivery) {
 	if !t.runtime.privileged || !forkable(&d.spec) || len(d.mounts) > pid1.MostDescriptors/2 || len(d.steps) > 0 {
 		return
@@ -131,7 +130,7 @@ func (t *templates) lend(d *delivery) {
 	found.give(d)
 }
 
-// room says whether another template may be started, and makes the room if one has not been used for a while.
+// room reports whether another template may be started, and ends one that was not used for a while if that is necessary.
 func (t *templates) room(now time.Time) bool {
 	if len(t.byKey) < mostTemplates {
 		return true
@@ -146,7 +145,7 @@ func (t *templates) room(now time.Time) bool {
 	return false
 }
 
-// retire lets a template end when it has done what it was asked for.
+// retire lets a template end once it has carried out its pending requests.
 func (t *template) retire() {
 	if t.box == nil {
 		return
@@ -156,7 +155,7 @@ func (t *template) retire() {
 	}
 }
 
-// give gives a delivery the way to the template.
+// give gives a delivery access to the template.
 func (t *template) give(d *delivery) {
 	conn, err := t.box.control.SyscallConn()
 	if err != nil {
@@ -169,7 +168,7 @@ func (t *template) give(d *delivery) {
 	})
 }
 
-// guard kills a template that a run waits for too long. The run is then executed.
+// guard kills a template that keeps a run waiting for too long. The run is then executed.
 func (t *template) guard() (release func()) {
 	if t == nil {
 		return func() {}
@@ -206,7 +205,7 @@ func (t *templates) tend(key string, made *template, spec runtime.Spec, input bo
 	}
 }
 
-// start starts an interpreter on a base of its own, and waits until it has imported what it is to import.
+// start starts an interpreter on its own base, and waits until it has done its imports.
 func (t *templates) start(spec runtime.Spec, input bool) (_ *box, err error) {
 	r := t.runtime
 	ctx, cancel := context.WithTimeout(t.ctx, templateWithin)
@@ -229,7 +228,7 @@ func (t *templates) start(spec runtime.Spec, input bool) (_ *box, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if input { // what it finds out of its input is to hold for programs
+	if input { // what the interpreter finds out about its input must also hold for programs
 		read, write, err := os.Pipe()
 		if err != nil {
 			return nil, err
@@ -251,7 +250,7 @@ func (t *templates) start(spec runtime.Spec, input bool) (_ *box, err error) {
 	if err := b.bear(request, append(slices.Clip(inside), on.root, on.network)); err != nil {
 		return nil, err
 	}
-	closeAll(channels) // or its end would not be seen
+	closeAll(channels) // else its end would not be seen
 	release := b.bound(ctx)
 	said, err := b.await(ctx, pid1.Ready)
 	release()
@@ -266,7 +265,7 @@ func (t *templates) start(spec runtime.Spec, input bool) (_ *box, err error) {
 	return b, err
 }
 
-// sharesNothing is an error if a process has memory that its forks could write to for one another.
+// sharesNothing returns an error if a process has memory through which its forks could communicate.
 func sharesNothing(pid int) error {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -280,7 +279,7 @@ func sharesNothing(pid int) error {
 	return nil
 }
 
-// tryOut has a template fork a program that ends where it would begin.
+// tryOut has a template fork a program that ends where it would start.
 func (t *templates) tryOut(made *template, spec runtime.Spec, input bool) error {
 	r := t.runtime
 	trial := runtime.Spec{Name: "trial", Argv: spec.Template.Argv, Env: spec.Template.Env, Template: spec.Template, Limits: runtime.DefaultLimits()}
@@ -302,7 +301,7 @@ func (t *templates) tryOut(made *template, spec runtime.Spec, input bool) error 
 	return nil
 }
 
-// templateEnv adds the directory of the source to those that Python looks for modules in.
+// templateEnv adds the directory of the source to Python's module path.
 func templateEnv(env []string) []string {
 	env = slices.Clone(env)
 	for i, kv := range env {

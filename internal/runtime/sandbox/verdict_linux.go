@@ -10,17 +10,17 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
-// evidence is all that a verdict is made of.
+// evidence is all that a verdict depends on.
 type evidence struct {
 	ending   verdict.Ending
 	status   syscall.WaitStatus
 	oomKills int64
-	hostFull bool  // the kernel killed though the run's own memory limit was not reached
-	memory   int64 // the limit, for the sentence
+	hostFull bool  // the kernel killed although the run's own memory limit was not reached
+	memory   int64 // the limit, for the message
 }
 
-// judge fills in how the run ended: what the host recorded, then what the kernel counted, then what the program did.
-// An exit code proves nothing: a program may exit with 137 because it likes the number.
+// judge determines how the run ended: first from what the host recorded, then from the kernel's counters, then from
+// the program's exit. An exit code proves nothing: any program may exit with 137.
 func judge(e evidence, r *runtime.Result) {
 	lost := e.ending == endedWithInit
 	if e.ending.Verdict != "" && !(lost && e.oomKills > 0) {
@@ -53,7 +53,7 @@ func judge(e evidence, r *runtime.Result) {
 	}
 }
 
-// signalName names every signal; the real-time ones have no names of their own.
+// signalName is the name of a signal; real-time signals are numbered.
 func signalName(s syscall.Signal) string {
 	if name := unix.SignalName(s); name != "" {
 		return name

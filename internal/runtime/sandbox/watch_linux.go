@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
-// watch enforces what no timer can: the CPU budget and, without cgroups, memory. The function that it returns stops it
-// and waits until it has stopped.
+// watch enforces the limits that no timer can: CPU and, without cgroups, memory. The returned function stops it and
+// waits for its end.
 func (n *run) watch() (stop func()) {
 	quit, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -41,13 +41,13 @@ func (n *run) watch() (stop func()) {
 
 const (
 	closestLook  = 5 * time.Millisecond
-	farthestLook = 50 * time.Millisecond // of the watchdog at memory
-	fastestEater = 4 << 20               // bytes per millisecond that a program may be able to touch
+	farthestLook = 50 * time.Millisecond // of the watchdog for memory
+	fastestEater = 4 << 20               // most bytes per millisecond that a program is assumed to touch
 	mostOOMKills = 16                    // by the watchdog in one run, before it ends the run
 )
 
-// nextLook is when a limit can be reached at the earliest: the CPU budget if every core of the machine works on it,
-// the memory limit at the rate of the fastest eater.
+// nextLook is the time until a limit can be reached at the earliest: the CPU limit if every core of the machine
+// works on it, the memory limit at the rate of fastestEater.
 func (n *run) nextLook() time.Duration {
 	next := (n.spec.Limits.EndCPU() - n.usedCPU) / time.Duration(goruntime.NumCPU())
 	if n.cgroup == nil {
@@ -57,8 +57,8 @@ func (n *run) nextLook() time.Duration {
 	return max(next, closestLook)
 }
 
-// patrol does for a run without cgroups what the kernel does for one with: it kills the largest process of a run that
-// is over its memory limit, counts that, and leaves the rest alone; a run that goes on eating is ended.
+// patrol does for a run without cgroups what the kernel does with them: it kills the largest process of a run that
+// exceeds its memory limit, counts that, and leaves the rest alone; a run that keeps exceeding it is ended.
 func (n *run) patrol() {
 	limit := n.spec.Limits.Memory
 	l := lookAt(n.pid, limit)

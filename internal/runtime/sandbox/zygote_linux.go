@@ -16,31 +16,32 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
-// zygote is the process that forks the inits. To clone this process instead would copy the page tables of all its memory, and the clone
-// would have to execute the binary anew. It is started by the first birth, and again should it die. It is safe for concurrent use.
+// zygote is the process that forks the inits. Cloning this process instead would copy the page tables of all its memory, and the clone
+// would have to execute the binary anew. The first birth starts it, and a later one starts it again if it has died. It is safe for
+// concurrent use.
 type zygote struct {
 	path   string // of the binary
 	plan   []byte
-	thread *spawn.Thread // as long as it lives, so do the zygote and the inits: they are its children
+	thread *spawn.Thread // while it lives, so do the zygote and the inits, which are its children
 
 	mu      sync.Mutex
-	control *os.File // nil: it is to be started
+	control *os.File // nil: the next birth starts the zygote
 	pid     int
 }
 
-// errStill is why a zygote is given up that has not said in time that it is ready.
+// errStill is the error of a zygote that has not reported in time that it is ready.
 var errStill = errors.New("it does not answer")
 
 const (
 	// zygoteWithin is far more than a zygote takes to start on a busy machine, some 100 ms.
 	zygoteWithin = 5 * time.Second
-	// zygoteTries is how many zygotes are started until one is ready. One may inherit a lock that no thread of its own will release: seen
-	// once in some ten thousand starts, on two processors that 40 programs shared.
+	// zygoteTries is how many zygotes are started until one is ready. A zygote may inherit a lock that none of its threads will release:
+	// seen once in about ten thousand starts, on two processors that 40 programs shared.
 	zygoteTries = 3
 )
 
-// birth makes an init with the descriptors, which those that the request speaks of follow. It is a child of this process. Errors wrap
-// runtime.ErrUnavailable and say what to do.
+// birth forks an init with the given descriptors, followed by those that the request mentions. The init is a child of this process.
+// Errors wrap runtime.ErrUnavailable and give a remedy.
 func (z *zygote) birth(request pid1.Birth, files []*os.File) (pid int, err error) {
 	fds := make([]int, 0, 16)
 	for _, f := range files {
@@ -84,13 +85,13 @@ func (z *zygote) hear() (pid1.Born, error) {
 	return born, nil
 }
 
-// delivered is what has become of a birth that was answered.
+// delivered is the result of an answered birth.
 func (z *zygote) delivered(born pid1.Born) (int, error) {
 	if born.Errno == 0 {
 		return int(born.PID), nil
 	}
 	if born.PID != 0 {
-		reap(int(born.PID)) // it was not let go on, and has ended
+		reap(int(born.PID)) // it was not released, and has exited
 	}
 	return 0, explainClone(syscall.Errno(born.Errno))
 }
@@ -141,7 +142,7 @@ func (z *zygote) start() (err error) {
 // zygoteEnv is the whole environment of the zygote, which must not collect garbage: see pid1.
 var zygoteEnv = []string{pid1.Marker + "=1", "GOGC=off", "GOMAXPROCS=1"}
 
-// execute starts the process that leaves the zygote behind.
+// execute starts the process that forks the zygote and exits.
 func (z *zygote) execute(control int) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -159,7 +160,7 @@ func (z *zygote) execute(control int) (pid int, err error) {
 	return pid, err
 }
 
-// close ends the zygote. There is no birth after it.
+// close ends the zygote. No birth may follow.
 func (z *zygote) close() {
 	z.mu.Lock()
 	defer z.mu.Unlock()

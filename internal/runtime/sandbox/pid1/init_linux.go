@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// failure says what could not be done, to what and why.
+// failure is a step that failed, its object and the reason.
 type failure struct {
 	stage, detail string
 	errno         syscall.Errno
-	atFault       bool // the run's specification is to blame
+	atFault       bool // the run's specification is the cause
 }
 
 func (f *failure) message() *Message {
@@ -23,7 +23,7 @@ func failed(stage, detail string, err error) *failure {
 
 // serve does everything from birth to the program's end.
 func serve(plan *Plan, birth Birth) *failure {
-	// The program runs as the same user; without this it could open our memory and descriptors in /proc/1.
+	// The program runs as the same user; without this it could open this process's memory and descriptors in /proc/1.
 	prctl(syscall.PR_SET_DUMPABLE, 0)
 	if err := closeFrom(ControlFD, closeRangeCloexec); err != nil {
 		return failed("mark descriptors close-on-exec", "", err)
@@ -47,7 +47,7 @@ func serve(plan *Plan, birth Birth) *failure {
 	if cfg.Announce {
 		send(&Message{Kind: Ready})
 	}
-	// Up to here nothing has depended on the program.
+	// Up to here nothing depends on the program.
 	order, f := receiveOrder()
 	if f != nil {
 		return f
@@ -80,7 +80,7 @@ func serve(plan *Plan, birth Birth) *failure {
 		return failed("report the start", "", err)
 	}
 	syscall.Close(work)
-	// The streams end when the program closes them, which the host would not see while this process has them open, too.
+	// The streams end when the program closes them, which the host would not see while this process has them open.
 	for fd := range 3 {
 		syscall.Close(fd)
 	}
@@ -99,8 +99,7 @@ func serve(plan *Plan, birth Birth) *failure {
 	return nil
 }
 
-// networkUse is the digest by which the host finds out whether the program has used a network namespace that others are to use; 0 where
-// it has one of its own.
+// networkUse is the digest by which the host finds out whether the program used a shared network namespace; 0 if the run has its own.
 func (c *Config) networkUse() int64 {
 	if !c.birth.Network {
 		return 0
@@ -108,9 +107,9 @@ func (c *Config) networkUse() int64 {
 	return networkDigest()
 }
 
-// reap waits for everything in the sandbox. When the program has ended, what it left behind is killed; the kill is one
-// call that the kernel makes under one lock, so nothing can fork its way around it. The time and what pressure says are taken
-// at the program's end.
+// reap waits for everything in the sandbox. When the program has ended, the processes that it left are killed; the kill is
+// one call that the kernel carries out under one lock, so a fork cannot escape it. The time and the pressure are read at the
+// program's end.
 func reap(program int, pressure int64) (result syscall.WaitStatus, ended, starved int64) {
 	for {
 		var status syscall.WaitStatus
@@ -126,7 +125,7 @@ func reap(program int, pressure int64) (result syscall.WaitStatus, ended, starve
 	}
 }
 
-// receive reads one frame from the control socket and decodes it; its first bytes are read by first.
+// receive reads one frame from the control socket and decodes it; first reads its first bytes.
 func receive(decode func([]byte) bool, first func(fd int, b []byte) (int, error)) *failure {
 	head := make([]byte, 8)
 	if err := readFull(head, first); err != nil {
@@ -143,7 +142,7 @@ func receive(decode func([]byte) bool, first func(fd int, b []byte) (int, error)
 }
 
 // receiveOrder waits for the order. The descriptors that come with it are put in their places: the standard input at 0,
-// the others where the order keeps them.
+// the others in the order's fields.
 func receiveOrder() (*Order, *failure) {
 	var fds []int
 	order := new(Order)
@@ -185,7 +184,7 @@ func receiveOrder() (*Order, *failure) {
 	return order, nil
 }
 
-// readFull fills b from the control socket; the first read is done by first.
+// readFull fills b from the control socket; first does the first read.
 func readFull(b []byte, first func(fd int, b []byte) (int, error)) error {
 	for read := first; len(b) > 0; {
 		n, err := read(ControlFD, b)
@@ -204,9 +203,9 @@ func readFull(b []byte, first func(fd int, b []byte) (int, error)) error {
 
 func send(m *Message) { syscall.Sendmsg(ControlFD, m.encode(), nil, nil, syscall.MSG_NOSIGNAL) }
 
-// defaultSignals puts back every signal's default action. The kernel never delivers a signal whose action is the
-// default to process 1 of a namespace when it comes from inside, so nothing that the program sends can end us; with the
-// handlers that the Go runtime has installed, SIGTERM could.
+// defaultSignals restores every signal's default action. The kernel never delivers a signal with the default action to
+// process 1 of a namespace when it comes from inside, so the program cannot end this process by a signal; with the
+// handlers that Go's runtime installs, SIGTERM could.
 func defaultSignals() {
 	var action [4]uint64 // struct kernel_sigaction, all zero: SIG_DFL
 	for sig := uintptr(1); sig <= 64; sig++ {

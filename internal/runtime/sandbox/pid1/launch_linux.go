@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// writeFiles places the inputs, whose contents follow the configuration on the control socket. Nothing else has run in
-// the sandbox yet, so no path can lead anywhere but beneath the working directory.
+// writeFiles creates the input files, whose contents follow the configuration on the control socket. No program has
+// run in the sandbox yet, so no path can lead out of the working directory.
 func writeFiles(files []File) *failure {
 	if len(files) == 0 {
 		return nil
@@ -53,19 +53,19 @@ func asErrno(err error) syscall.Errno {
 	return errno
 }
 
-// launched is how far a program has come.
+// launched is the state of a program's start.
 type launched struct {
 	pid     int
 	at      int64  // CLOCK_MONOTONIC just before the program was executed
-	spent   int64  // nanoseconds of processor time that its process had used until then
+	spent   int64  // processor time in nanoseconds that its process had used until then
 	starved int64  // nanoseconds until then
 	warm    bool   // it was forked from a template
-	cold    string // why it was not, if it was to be
+	cold    string // the reason why it was not, if it should have been
 	failure *failure
 }
 
-// launch makes the process of the program, which enters the run's cgroups, gives up every privilege and executes the program. It says
-// through a pipe when it does that, or why it cannot; the execution closes the pipe.
+// launch creates the program's process, which enters the run's cgroups, drops every privilege and executes the program. The process
+// reports through a pipe just before it does so, or the reason why it cannot; the execution closes the pipe.
 func launch(cfg *Config, order *Order) launched {
 	cold := ""
 	if order.Template {
@@ -97,9 +97,9 @@ func launchCold(cfg *Config, order *Order) launched {
 	return l
 }
 
-// spawn makes the process of the program. It shares the memory of this process up to its execution: to copy the page tables, and then the
-// pages that it writes to, would take 0.3 ms. This process stands still meanwhile. The stack is shared too, so here is nothing that the
-// child could write over, and it must not outgrow it; see rehearse.
+// spawn creates the program's process. It shares this process's memory until its execution: copying the page tables, and then the pages
+// that it writes to, would take 0.3 ms. This process is suspended meanwhile. The stack is shared, too, so this function has no variables
+// that the child could overwrite, and the stack must not need to grow; see rehearse.
 //
 //go:noinline
 func spawn(cfg *Config, order *Order, report int) (pid int64) {
@@ -109,7 +109,7 @@ func spawn(cfg *Config, order *Order, report int) (pid int64) {
 	return pid
 }
 
-// becomeProgram executes the program, or says why it cannot and ends.
+// becomeProgram executes the program, or reports why it cannot and exits.
 //
 //go:noinline
 func becomeProgram(cfg *Config, order *Order, report int) {
@@ -118,8 +118,8 @@ func becomeProgram(cfg *Config, order *Order, report int) {
 	syscall.Exit(1)
 }
 
-// hear reads what the program's process says up to its execution. It says nothing when something has killed it, such as a limit on
-// memory in which no program can begin.
+// hear reads the report of the program's process until its execution. The report is empty if the process was killed, for example
+// by a memory limit too low for any program.
 func (l *launched) hear(from int) {
 	var said []byte
 	buffer := make([]byte, 512)
@@ -150,8 +150,8 @@ func (l *launched) hear(from int) {
 	}
 }
 
-// execute turns the calling process, which has no other thread and shares its memory with the init, into the program. It returns only when
-// that fails.
+// execute turns the calling process, which has one thread and shares its memory with the init, into the program. It returns only when that
+// fails.
 func execute(cfg *Config, order *Order, report int) *failure {
 	argv, err := syscall.SlicePtrFromStrings(order.Argv)
 	if err != nil {
@@ -178,7 +178,7 @@ func execute(cfg *Config, order *Order, report int) *failure {
 	if err != nil {
 		return &failure{"execute", path, asErrno(err), true}
 	}
-	// The clock of the process would be as coarse as the timer's ticks, since RLIMIT_CPU is set.
+	// The processor-time clock of the whole process would be as coarse as the timer ticks, because RLIMIT_CPU is set.
 	m := &Message{Kind: Started, Starved: starvedUntilNow(cfg.PressureFD), Time: clock(clockMonotonic), CPU: clock(clockThreadCPU)}
 	syscall.Write(report, m.encode())
 	_, _, errno = syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(name)),
@@ -186,7 +186,7 @@ func execute(cfg *Config, order *Order, report int) *failure {
 	return &failure{"execute", path, errno, true}
 }
 
-// pin restricts the calling process, and with it the program, to some processors. The filter denies that from confine on.
+// pin restricts the calling process, and with it the program, to some processors. From confine on, the filter denies that.
 func pin(cpus []int64) *failure {
 	if len(cpus) == 0 {
 		return nil
@@ -204,7 +204,7 @@ func pin(cpus []int64) *failure {
 	return nil
 }
 
-// limit sets the program's resource limits, which are this process's too.
+// limit sets the program's resource limits, which also apply to this process.
 func limit(rlimits []Rlimit) *failure {
 	for _, r := range rlimits {
 		value := syscall.Rlimit{Cur: r.Value, Max: r.Value}
@@ -215,12 +215,12 @@ func limit(rlimits []Rlimit) *failure {
 	return nil
 }
 
-// confine takes the calling process through the last steps before the program, in the only order that works: each step
-// needs a privilege that a later one takes away. The resource limits need none.
+// confine carries out the last steps before the program, in the only possible order: each step needs a privilege that
+// a later one drops. The resource limits need none.
 func confine(cfg *Config) *failure {
 	for _, fd := range cfg.TaskFDs {
-		// "0" is the calling thread, the only one of its process. Attaching one's own thread is the one attach that does not wait
-		// for the kernel's global thread-group lock, which costs some 12 ms when it has been idle.
+		// "0" is the calling thread, the only one of its process. A thread that attaches itself avoids the kernel's global
+		// thread-group lock, which costs about 12 ms when it has been idle.
 		if _, err := syscall.Write(int(fd), []byte("0")); err != nil {
 			return failed("enter the cgroup", "", err)
 		}
@@ -230,7 +230,7 @@ func confine(cfg *Config) *failure {
 	}
 	for id := uintptr(0); id <= highestCapabilityID; id++ {
 		if err := prctl(syscall.PR_CAPBSET_DROP, id); err == syscall.EINVAL {
-			break // beyond the last capability that this kernel knows
+			break // the last capability that this kernel knows
 		} else if err != nil {
 			return failed("drop from the capability bounding set", decimal(int64(id)), err)
 		}
@@ -260,7 +260,7 @@ func confine(cfg *Config) *failure {
 	return nil
 }
 
-// lookUp finds the program as a shell would, in the PATH of the program's own environment.
+// lookUp finds the program as a shell does, in the PATH of the program's own environment.
 func lookUp(name string, env []string) (string, syscall.Errno) {
 	for i := 0; i < len(name); i++ {
 		if name[i] == '/' {

@@ -1,6 +1,6 @@
 package pid1
 
-// Starved is the total of the line "full" of a cpu.pressure file of cgroup v2, in nanoseconds; 0 when there is no such line:
+// Starved is the total of the line "full" of a cpu.pressure file of cgroup v2, in nanoseconds; 0 without such a line:
 //
 //	some avg10=0.00 avg60=0.00 avg300=0.00 total=1935
 //	full avg10=0.00 avg60=0.00 avg300=0.00 total=1935
@@ -23,7 +23,7 @@ func Starved(text []byte) int64 {
 	return 0
 }
 
-// number reads decimal digits up to the first other byte.
+// number parses decimal digits up to the first other byte.
 func number(digits []byte) (n int64) {
 	for _, c := range digits {
 		if c < '0' || c > '9' {

@@ -7,10 +7,10 @@ const (
 	rootLayout = "mode=0755,size=1m,nr_inodes=1024"
 )
 
-// buildRoot makes the sandbox's file system and moves into it: a small tmpfs with the host's toolchains bound into it and
-// the run's own tmpfs, which finishRoot leaves as the only place to write to.
+// buildRoot creates the sandbox's file system and moves into it: a small tmpfs with the host's toolchains bound into it
+// and the run's own tmpfs, which after finishRoot is the only writable place.
 //
-// On a base that is there already, whose copy the caller is in, only what is the run's own is made.
+// In a copy of a base it creates only the run's own part.
 func buildRoot(cfg *Config) *failure {
 	if cfg.birth.OntoBase {
 		if err := syscall.Chdir("/"); err != nil {
@@ -18,11 +18,11 @@ func buildRoot(cfg *Config) *failure {
 		}
 		return eachStep(cfg, cfg.plan.steps, nil)
 	}
-	// Whatever is mounted from now on must not reach the host; what the host unmounts may still reach us.
+	// Later mounts must not propagate to the host; the host's unmounts may still propagate here.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
 		return failed("make mounts private to the sandbox", "/", err)
 	}
-	// Sources are opened before the new root covers anything that they may lie under.
+	// Sources are opened before the new root can cover them.
 	steps := append(cfg.plan.steps, cfg.Steps...)
 	trees := make([]int, len(steps))
 	for i, s := range steps {
@@ -43,7 +43,7 @@ func buildRoot(cfg *Config) *failure {
 	if err := syscall.PivotRoot(".", "."); err != nil {
 		return failed("pivot into the new root", cfg.plan.Cover, err)
 	}
-	// Both roots are now stacked on "."; the old one is on top.
+	// Both roots are now mounted on "."; the old one is on top.
 	if err := syscall.Unmount(".", syscall.MNT_DETACH); err != nil {
 		return failed("leave the host's root", "/", err)
 	}
@@ -53,7 +53,8 @@ func buildRoot(cfg *Config) *failure {
 	return nil
 }
 
-// eachStep does the steps, from the directory that becomes the root or is it. trees are the steps' mounts; nil on a base, where none binds.
+// eachStep carries out the steps, relative to the current directory, which is or becomes the root. trees are the steps' mounts;
+// nil on a base, where no step binds.
 func eachStep(cfg *Config, steps []Step, trees []int) *failure {
 	for i, s := range steps {
 		tree := -1
@@ -69,8 +70,8 @@ func eachStep(cfg *Config, steps []Step, trees []int) *failure {
 	return nil
 }
 
-// offerBase finishes a base, hands it to the host and waits for its end. Its /proc stays beneath the runs' own, and shows no process once
-// this one has ended; without it the kernel would let no run mount its own.
+// offerBase finishes a base, sends it to the host and waits for its end. Its /proc stays beneath the runs' own and shows no process once
+// this one has ended; without it the kernel would not let a run mount its own.
 func offerBase() *failure {
 	order, f := receiveOrder()
 	if f != nil {
@@ -98,7 +99,7 @@ func offerBase() *failure {
 	return nil
 }
 
-// attachMounts attaches the mounts that the order brings.
+// attachMounts attaches the mounts of the order.
 func attachMounts(order *Order) *failure {
 	for i, target := range order.Mounts {
 		if err := attach(order.trees[i], target); err != nil {
@@ -115,7 +116,7 @@ func sealRoot() *failure {
 	return nil
 }
 
-// finishRoot adds what the order asks for, while no program has run yet that could have laid a trap, and makes the root
+// finishRoot adds the order's parts, while no program has run yet that could have planted anything, and makes the root
 // read-only.
 func finishRoot(cfg *Config, order *Order) *failure {
 	if f := attachMounts(order); f != nil {
@@ -142,7 +143,7 @@ func scratchOptions(size, inodes int64) string {
 	return "mode=0755,size=" + decimal(size) + ",nr_inodes=" + decimal(inodes)
 }
 
-// source opens what a step binds, as a detached tree; -1 when the step binds nothing.
+// source opens what a step binds, as a detached tree; -1 for a step that binds nothing.
 func source(s Step) (int, *failure) {
 	var set uint64
 	switch s.Kind {
@@ -201,7 +202,7 @@ func step(cfg *Config, s Step, tree int) *failure {
 			forbidUserNamespaces(s.Target)
 		}
 	case Mask, Freeze:
-		if cfg.Base { // of the runs' own /proc
+		if cfg.Base { // the runs mount their own /proc
 			return nil
 		}
 		if stage = "mask"; s.Kind == Mask {
@@ -254,7 +255,7 @@ func writeFile(path, content string) error {
 	return err
 }
 
-// attach mounts a detached tree at target, which becomes a directory or a file like the tree's root.
+// attach mounts a detached tree at target, which is created as a directory or a file like the tree's root.
 func attach(tree int, target string) error {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(tree, &st); err != nil {
@@ -278,9 +279,9 @@ func attach(tree int, target string) error {
 	return syscall.Close(tree)
 }
 
-// forbidUserNamespaces sets this user namespace's own limit on namespaces below it, before /proc/sys becomes read-only.
-// The seccomp filter lets nobody make one; this is for the day when it can be got around, because all privileges that a
-// program could gain begin with a user namespace. Where the kernel has no such limit there is just the filter.
+// forbidUserNamespaces sets this user namespace's limit on nested namespaces to zero, before /proc/sys becomes
+// read-only. The seccomp filter already forbids them; this is a second barrier, because every privilege that a program
+// could gain starts with a user namespace. Where the kernel has no such limit only the filter remains.
 func forbidUserNamespaces(proc string) {
 	fd, err := syscall.Open(proc+"/sys/user/max_user_namespaces", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -291,7 +292,7 @@ func forbidUserNamespaces(proc string) {
 }
 
 // mask hides a file behind the sandbox's own /dev/null, which was verified when it was bound, and a directory behind an
-// empty read-only one.
+// empty read-only directory.
 func mask(target string) error {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(target, &st); err == syscall.ENOENT {
@@ -317,9 +318,9 @@ func freeze(target string) error {
 		syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|syscall.MS_NOEXEC|quiet, "")
 }
 
-// mountScratch mounts one tmpfs and shows it in three places, so that one size bounds them all. The tmpfs itself ends up
-// below /work, covered by the part of it that is shown there: to unmount it would cost a wait for the kernel's
-// read-copy-update, on a busy machine the longest of the whole start.
+// mountScratch mounts one tmpfs and shows it in three places, so that one size limits all three. The tmpfs itself ends
+// up below /work, covered by the part of it that is shown there: unmounting it would wait for the kernel's
+// read-copy-update, on a busy machine the longest wait of the whole start.
 func mountScratch(cfg *Config) error {
 	const work = "work" // WorkDir, from the new root
 	parts := [...]struct {
@@ -331,7 +332,7 @@ func mountScratch(cfg *Config) error {
 			return err
 		}
 	}
-	if cfg.Base { // which has the places only
+	if cfg.Base { // a base has only the mount points
 		return nil
 	}
 	if err := syscall.Mount("tmpfs", work, "tmpfs", quiet, scratchOptions(cfg.ScratchSize, cfg.ScratchInodes)); err != nil {
@@ -348,7 +349,7 @@ func mountScratch(cfg *Config) error {
 	return nil
 }
 
-// decimal formats a positive number; strconv would be one more package to initialize.
+// decimal formats a positive number; strconv would be another package to initialize.
 func decimal(n int64) string { return string(appendDecimal(nil, n)) }
 
 func appendDecimal(b []byte, n int64) []byte {

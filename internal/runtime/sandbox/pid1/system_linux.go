@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// System calls and constants that package syscall does not have. The numbers are the same on every architecture: new
-// calls have been numbered alike since Linux 5.1.
+// System calls and constants that package syscall does not have. The numbers are the same on every architecture, as
+// for all calls added since Linux 5.1.
 const (
 	sysOpenTree     = 428
 	sysMoveMount    = 429
@@ -43,15 +43,15 @@ const (
 // atCwd is AT_FDCWD in the width of a register.
 const atCwd = ^uintptr(99)
 
-// clock reads a clock in nanoseconds. The host reads CLOCK_MONOTONIC alike: the sandbox has no time namespace.
+// clock reads a clock in nanoseconds. The host's CLOCK_MONOTONIC is the same: the sandbox has no time namespace.
 func clock(id uintptr) int64 {
 	var now syscall.Timespec
 	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&now)), 0)
 	return now.Nano()
 }
 
-// starvedUntilNow reads a cpu.pressure file of cgroup v2: the nanoseconds in which all that the cgroup had to run waited for a
-// processor; 0 when fd is 0 or the file cannot be read.
+// starvedUntilNow reads a cpu.pressure file of cgroup v2: the nanoseconds in which all runnable threads of the cgroup waited
+// for a processor; 0 when fd is 0 or the file cannot be read.
 func starvedUntilNow(fd int64) int64 {
 	if fd == 0 {
 		return 0
@@ -68,7 +68,7 @@ func prctl(option, argument uintptr) error {
 	return fault(syscall.RawSyscall6(syscall.SYS_PRCTL, option, argument, 0, 0, 0, 0))
 }
 
-// fault turns the results of a raw call into an error that is nil on success.
+// fault turns the results of a raw call into an error, nil on success.
 func fault(_, _ uintptr, errno syscall.Errno) error {
 	if errno != 0 {
 		return errno
@@ -114,8 +114,8 @@ func moveMount(tree int, target string) error {
 		atCwd, uintptr(unsafe.Pointer(p)), moveMountEmptyPath, 0))
 }
 
-// raiseLoopback sets the loopback device of the sandbox's own network namespace up, which a new namespace has down: a
-// program can then talk to itself by 127.0.0.1 and ::1. No other device is there.
+// raiseLoopback brings up the loopback device of the sandbox's network namespace, which is down in a new namespace: a
+// program can then talk to itself by 127.0.0.1 and ::1. The namespace has no other device.
 func raiseLoopback() error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -133,7 +133,7 @@ func raiseLoopback() error {
 
 // setns moves the calling process, which has one thread, into a namespace.
 func setns(fd int, kind uintptr) syscall.Errno {
-	number := uintptr(268) // of all architectures but amd64, for which package syscall has none
+	number := uintptr(268) // on all architectures but amd64; package syscall does not have it there
 	if runtime.GOARCH == "amd64" {
 		number = 308
 	}
@@ -141,9 +141,9 @@ func setns(fd int, kind uintptr) syscall.Errno {
 	return errno
 }
 
-// networkFiles say all that a program can leave in a network namespace. Each packet is counted by the device, lo, in the first; other
-// counters of packets, in netstat, need no look. An attempt to send where no route leads is counted in the next two. Of the last only the
-// first line is read, the number of sockets: others are the whole machine's.
+// networkFiles show all traces that a program can leave in a network namespace. The first file counts each packet by the device, lo; the
+// packet counters in netstat add nothing. The next two count attempts to send without a route. Of the last only the first line is read,
+// the number of sockets: its other lines are for the whole machine.
 var networkFiles = [...]string{"/proc/net/dev", "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/sockstat"}
 
 // networkDigest is a digest (FNV-1a) of the counters of this process's network namespace.
@@ -153,7 +153,7 @@ func networkDigest() int64 {
 	for i, name := range networkFiles {
 		fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != nil {
-			continue // of IPv6 where there is none
+			continue // without IPv6 its file is missing
 		}
 		for {
 			n, err := syscall.Read(fd, buffer)

@@ -7,15 +7,16 @@ import (
 
 const sysPidfdOpen = 434
 
-// The capabilities that a template keeps, on the host: to enter the namespaces of a sandbox, by a handle of its init, takes all three.
+// The capabilities that a template keeps on the host: all three are needed to enter the namespaces of a sandbox through a pidfd
+// of its init.
 const (
 	capSysChroot = 18
 	capSysPtrace = 19
 	capSysAdmin  = 21
 )
 
-// becomeTemplate executes an interpreter from which programs will be forked, as root of the host on a base of its own. The control socket
-// stays open in it.
+// becomeTemplate executes an interpreter from which programs will be forked, as the host's root on its own base. The control socket stays
+// open in it.
 func becomeTemplate() *failure {
 	if err := closeFrom(ControlFD+1, closeRangeCloexec); err != nil {
 		return failed("mark descriptors close-on-exec", "", err)
@@ -65,8 +66,8 @@ func becomeTemplate() *failure {
 	return failed("execute", path, errno)
 }
 
-// launchWarm has the template fork the program's process, which goes through what [execute] does and says so. Whatever has failed by the
-// end of its report has no process any more, and nothing of the run has been executed: the program can still be started cold.
+// launchWarm has the template fork the program's process, which takes the same steps as [execute] and reports them. If that fails before
+// the end of its report, its process is gone and nothing of the run was executed: the program can still be started cold.
 func launchWarm(cfg *Config, order *Order) (l launched) {
 	var report, start [2]int
 	if syscall.Pipe2(report[:], syscall.O_CLOEXEC) != nil || syscall.Pipe2(start[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK) != nil {
@@ -105,7 +106,7 @@ func launchWarm(cfg *Config, order *Order) (l launched) {
 	return l
 }
 
-// forkRequest is what the template reads: integers alone.
+// forkRequest is the message that the template reads; it consists only of integers.
 func forkRequest(order *Order) []byte {
 	b := putInt(nil, int64(len(order.Argv))-order.Shared)
 	for _, v := range [...]bool{order.Trial, order.IntoCgroup} {

@@ -2,7 +2,7 @@
 
 package pid1
 
-// vfork makes a child with a copy of this process's memory. It returns 0 in the child, and a negative errno when there is none.
+// vfork creates a child with a copy of this process's memory. It returns 0 in the child, and a negative errno on failure.
 func vfork() (pid int64) {
 	pid, errno := fork(0, -1)
 	if errno != 0 {

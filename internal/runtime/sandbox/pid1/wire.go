@@ -1,7 +1,7 @@
 package pid1
 
-// The wire format is private to one binary talking to itself: little-endian 64-bit integers and strings that carry
-// their length. It exists because encoding/json and encoding/gob would cost every start their initialization.
+// The wire format is private to this binary: little-endian 64-bit integers, and strings with their length in
+// front. With encoding/json or encoding/gob every start would pay for their initialization.
 
 func putInt(b []byte, v int64) []byte {
 	u := uint64(v)
@@ -15,7 +15,7 @@ func putBool(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-// decoder reads what the put functions wrote. After a short read it yields zeroes and bad is set.
+// decoder reads what the put functions wrote. After a short read it returns zeroes, and bad is set.
 type decoder struct {
 	b   []byte
 	bad bool
@@ -44,7 +44,7 @@ func (d *decoder) bool() bool {
 	return v
 }
 
-// count is an integer that says how many items follow; each takes at least one byte.
+// count is an integer that gives the number of items that follow; each takes at least one byte.
 func (d *decoder) count() int {
 	n := d.int()
 	if n < 0 || n > int64(len(d.b)) {
@@ -61,9 +61,9 @@ func (d *decoder) bytes() []byte {
 	return s
 }
 
-// coder writes fields, or reads them: a message names its fields once, for both.
+// coder writes fields or reads them: a message lists its fields once, for both.
 type coder struct {
-	decoder // b is what has been written, or what is left to be read
+	decoder // b is what has been written, or what is left to read
 	reads   bool
 }
 
@@ -114,7 +114,7 @@ func list[T any](c *coder, all *[]T, fields func(*coder, *T)) {
 	}
 }
 
-// framed are fields with their length in front, as the init reads it from the control socket.
+// framed encodes fields with their length in front, as the init reads them from the control socket.
 func framed(capacity int, fields func(*coder)) []byte {
 	c := &coder{decoder: decoder{b: make([]byte, 8, 8+capacity)}}
 	fields(c)
@@ -122,7 +122,7 @@ func framed(capacity int, fields func(*coder)) []byte {
 	return c.b
 }
 
-// decoded reads fields from what framed wrote after the length; false when it is cut short.
+// decoded reads fields from the output of framed, after the length; false if it is cut short.
 func decoded(b []byte, fields func(*coder)) bool {
 	c := &coder{decoder{b: b}, true}
 	fields(c)
@@ -174,7 +174,7 @@ func (n *Birth) Encode() []byte {
 	return putBool(b, n.Template)
 }
 
-// decode fills n from what Encode wrote; false when it is cut short.
+// decode fills n from the output of Encode; false if it is cut short.
 func (n *Birth) decode(b []byte) bool {
 	d := decoder{b: b}
 	n.UID, n.GID, n.SetGroups, n.IntoCgroup, n.OntoBase, n.Network = d.int(), d.int(), d.bool(), d.bool(), d.bool(), d.bool()
@@ -190,7 +190,7 @@ func (n *Born) put(b []byte) []byte {
 	return putInt(putInt(b, n.PID), n.Errno)
 }
 
-// DecodeBorn reads an answer; false when it is cut short.
+// DecodeBorn decodes an answer; false if it is cut short.
 func DecodeBorn(b []byte) (n Born, ok bool) {
 	d := decoder{b: b}
 	n.PID, n.Errno = d.int(), d.int()
@@ -242,7 +242,7 @@ func (o *Order) Encode() []byte { return framed(4096, o.fields) }
 
 func (o *Order) decode(b []byte) bool { return decoded(b, o.fields) }
 
-// A template of interpreters, which is not in Go, writes messages too: see template.py.
+// The template, which is not written in Go, writes messages, too: see template.py.
 func (m *Message) fields(c *coder) {
 	letter(c, &m.Kind)
 	text(c, &m.Stage)
@@ -261,7 +261,7 @@ func (m *Message) fields(c *coder) {
 // encode returns the message with its length in front.
 func (m *Message) encode() []byte { return framed(128, m.fields) }
 
-// DecodeMessage takes the first message off b and returns what follows it; ok is false while it is incomplete.
+// DecodeMessage decodes the first message of b and returns the rest of b; ok is false while the message is incomplete.
 func DecodeMessage(b []byte) (m Message, rest []byte, ok bool) {
 	d := &decoder{b: b}
 	body := d.bytes()

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// init makes the process a zygote when the backend has started it as one. It runs on the process's first thread.
+// init turns the process into a zygote when the backend has started it as one. It runs on the process's first thread.
 func init() {
 	if _, ours := syscall.Getenv(Marker); ours {
 		leaveZygote()
@@ -14,12 +14,13 @@ func init() {
 	}
 }
 
-// leaveZygote reads the plan, forks the zygote, says what it is called, and ends. The zygote is a child of the host, as its own children
-// are, and has only the one thread that forks: no other can hold a lock of Go's runtime in the moment of a fork, and such a lock would stay
-// held in the child. So Go code that needs no second thread runs in all of them: no goroutines, no channels, no collection of garbage.
+// leaveZygote reads the plan, forks the zygote, reports its pid, and exits. The zygote becomes a child of the host, as its own children do,
+// and has only the one thread that forks: no other thread can hold a lock of Go's runtime at the moment of a fork, and such a lock would
+// stay held in the child. So Go code that needs no second thread works in the zygote and its children: no goroutines, no channels, no
+// garbage collection.
 //
-// In the moment of this fork there are other threads. A zygote that has inherited a lock of theirs, or a request of theirs to make room,
-// stands still before it can say that it is ready; the host then starts another.
+// At the moment of this first fork there are other threads. A zygote that has inherited one of their locks, or a request to yield, hangs
+// before it can report that it is ready; the host then starts another.
 func leaveZygote() {
 	plan := new(Plan)
 	if receive(plan.decode, syscall.Read) != nil {
@@ -31,15 +32,16 @@ func leaveZygote() {
 		return
 	}
 	answer := make([]byte, 0, BornSize)
-	// Go's runtime asks a goroutine that has run for 10 ms to make room. A child that inherited such a request would wait for a thread that
-	// it does not have. After Gosched the next request is 10 ms away.
+	// Go's runtime asks a goroutine that has run for 10 ms to yield. A child that inherits such a request would wait for a thread that it
+	// does not have. After Gosched the next request is at least 10 ms away.
 	runtime.Gosched()
 	pid, errno := fork(syscall.CLONE_PARENT, -1)
 	if pid != 0 || errno != 0 {
 		syscall.Write(ControlFD, (&Born{PID: pid, Errno: int64(errno)}).put(answer))
 		syscall.Exit(0)
 	}
-	// First, and without Go's check of the stack, where an inherited lock would show: a child that stands still dies with the host too.
+	// This comes first, and by a raw call without Go's stack check, where an inherited lock would block: so even a child that hangs
+	// dies with the host.
 	syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0)
 	defaultSignals()
 	z := &zygote{plan: plan, answer: answer, home: home}
@@ -54,8 +56,8 @@ func leaveZygote() {
 	syscall.Exit(0)
 }
 
-// rehearse has Go's runtime grow the stack, and open memory for objects of the sizes that an init makes, so that not each of the inits
-// does. It saves an init 25 page faults of 147.
+// rehearse makes Go's runtime grow the stack, and allocate spans for objects of the sizes that an init uses, so that each init does
+// not have to. It saves an init 25 of 147 page faults.
 //
 //go:noinline
 func rehearse() {
@@ -71,7 +73,7 @@ func rehearse() {
 	syscall.SlicePtrFromStrings(order.Env)
 }
 
-// zygote has all the memory that a birth needs: nothing would ever collect its garbage.
+// zygote contains all memory that a birth needs: its garbage would never be collected.
 type zygote struct {
 	plan   *Plan
 	birth  Birth
@@ -95,10 +97,11 @@ func ownNamespaces() (fds [2]int, f *failure) {
 	return fds, nil
 }
 
-// mostInherited is more than an init can be born with: 4 of its own, 4 of version 1's cgroups, its pressure, its directory.
+// mostInherited is more than an init can inherit: 4 of its own, 4 cgroup files of version 1, the pressure file, the cgroup
+// directory.
 const mostInherited = 16
 
-// receive waits for the next birth; false when the host is gone.
+// receive waits for the next birth; it returns false when the host is gone.
 func (z *zygote) receive() bool {
 	var request [birthSize]byte
 	part := syscall.Iovec{Base: &request[0]}
@@ -120,11 +123,11 @@ func (z *zygote) receive() bool {
 	}
 }
 
-// namespaces are all that a sandbox has of its own. The cgroup namespace is entered by the program's process, after the cgroups.
+// namespaces are the sandbox's own namespaces. The program's process enters the cgroup namespace itself, after the cgroups.
 const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
 	syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 
-// bear forks an init, a child of the host, and gives it its user and group. Until then it waits.
+// bear forks an init, a child of the host, and maps its user and group. The init waits until that is done.
 func (z *zygote) bear() Born {
 	var gate [2]int32
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PIPE2, uintptr(unsafe.Pointer(&gate)), syscall.O_CLOEXEC, 0); errno != 0 {
@@ -169,14 +172,14 @@ func (z *zygote) bear() Born {
 	return Born{PID: pid, Errno: int64(errno)}
 }
 
-// comeHome leaves the namespaces that a birth went into. A zygote that cannot is of no further use.
+// comeHome returns from the namespaces that a birth entered. A zygote that cannot return exits.
 func (z *zygote) comeHome() {
 	if z.birth.OntoBase && (setns(z.home[0], syscall.CLONE_NEWNS) != 0 || setns(z.home[1], syscall.CLONE_NEWNET) != 0) {
 		syscall.Exit(1)
 	}
 }
 
-// fork makes a child of one thread, in a cgroup of version 2 unless that is -1.
+// fork creates a child with one thread, in a cgroup of version 2 unless cgroup is -1.
 func fork(flags uintptr, cgroup int32) (pid int64, errno syscall.Errno) {
 	var result uintptr
 	if cgroup < 0 {
@@ -191,10 +194,10 @@ func fork(flags uintptr, cgroup int32) (pid int64, errno syscall.Errno) {
 	return int64(result), 0
 }
 
-// mapIDs makes the program's user and group out of those that it has on the host.
+// mapIDs maps the program's user and group inside to those on the host.
 func (z *zygote) mapIDs(pid int64) syscall.Errno {
-	// When the machine itself runs out of memory, a program dies before the server does. Raising the value needs no privilege. A host
-	// without its /proc there leaves it to the cgroup's limit.
+	// When the machine itself runs out of memory, a program dies before the server does. Raising the value needs no privilege. On a
+	// host without that file only the cgroup's limit applies.
 	z.write(pid, "/oom_score_adj", append(z.text[:0], "1000"...))
 	if z.birth.Template {
 		return 0
@@ -231,7 +234,7 @@ func (z *zygote) write(pid int64, file string, text []byte) syscall.Errno {
 	return errno
 }
 
-// begin makes the child the init of a sandbox. It never returns.
+// begin turns the child into the init of a sandbox. It never returns.
 func (z *zygote) begin(inherited []int32, gate [2]int32) {
 	syscall.Close(int(gate[1]))
 	var open [1]byte
@@ -242,13 +245,13 @@ func (z *zygote) begin(inherited []int32, gate [2]int32) {
 	if !z.birth.Template {
 		f = z.becomeUser()
 	}
-	for i, fd := range inherited { // ascending from 4 on: each is moved before its number is needed
+	for i, fd := range inherited { // ascending from 4 on: each is moved before its own number is reused
 		if err := syscall.Dup3(int(fd), i, 0); err != nil && f == nil {
 			f = failed("take the descriptors", "", err)
 		}
 	}
 	closeFrom(uintptr(len(inherited)), 0)
-	// The host's death must be ours. When it has died before this was said, its end of the socket is closed.
+	// This process must die with the host. If the host died before this call, its end of the socket is closed.
 	prctl(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL))
 	switch {
 	case f != nil || hungUp(ControlFD):
@@ -264,8 +267,8 @@ func (z *zygote) begin(inherited []int32, gate [2]int32) {
 	syscall.Exit(0)
 }
 
-// becomeUser gives up the ids that the zygote has, and keeps all capabilities in the new user namespace. Go's own functions would wait for
-// the other threads.
+// becomeUser drops the zygote's ids, and keeps all capabilities in the new user namespace. Go's own functions would wait for other
+// threads.
 func (z *zygote) becomeUser() *failure {
 	if z.birth.SetGroups {
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
@@ -278,15 +281,15 @@ func (z *zygote) becomeUser() *failure {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, UserID, UserID, UserID); errno != 0 {
 		return failed("become the user", decimal(UserID), errno)
 	}
-	// Out of the terminal's foreground, but not a session of its own: with scheduler autogroups every new session is
-	// a new scheduling group, which on a busy machine waits its turn for milliseconds.
+	// The init leaves the terminal's foreground group but does not create a session: with scheduler autogroups every
+	// session is a scheduling group, which on a busy machine waits its turn for milliseconds.
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETPGID, 0, 0, 0); errno != 0 {
 		return failed("make a process group", "", errno)
 	}
 	return nil
 }
 
-// hungUp says whether the other end of a socket is closed.
+// hungUp reports whether the other end of a socket is closed.
 func hungUp(fd int32) bool {
 	polled := struct { // struct pollfd
 		fd             int32
