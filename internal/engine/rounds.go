@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// loadLatestRound loads how the latest round of a repeated task ended. Those before it are not read: of 1,000 rounds each step would read
-// all.
+// loadLatestRound loads how the latest round of a repeated task ended. It does not read earlier rounds: of 1,000 rounds, each step would
+// read all.
 func (s *step) loadLatestRound(ctx context.Context, task int) error {
 	p, t := &s.p.tracker.State().Tasks[task], s.def.Tasks[task]
 	if p.Created == 0 {
@@ -37,7 +37,7 @@ func (s *step) loadLatestRound(ctx context.Context, task int) error {
 	return nil
 }
 
-// round returns how a round ended: from the transaction where it ended in it, else from the store.
+// round returns how a round ended: from the transaction if it ended in it, else from the store.
 func (s *step) round(ctx context.Context, task string, index int, most int64) (*store.ChildOutcome, error) {
 	for _, d := range s.t.workflows.ended[s.w.ID] {
 		if d.Task == task && d.Index == index && d.ParentAttempt == s.w.Attempt {
@@ -47,9 +47,9 @@ func (s *step) round(ctx context.Context, task string, index int, most int64) (*
 	return s.t.tx.Outcome(ctx, attemptOf(s.w), task, index, most)
 }
 
-// spaceRounds lets a round begin its delay after the end of the one before it, and gives it what is left of the task's
-// total_timeout, which is of all rounds together. It does not run while the workflow's timers stand still between two
-// rounds. When nothing is left, the round times out as soon as it is made.
+// spaceRounds delays a round after the end of the one before it, and gives it the rest of the task's total_timeout, which covers all
+// rounds. That timeout does not run between two rounds while the workflow's timers are stopped. If nothing is left, the round times out as
+// soon as it is made.
 func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.Request) error {
 	if c.Task.Repeat == nil || c.Index == 0 {
 		return nil
@@ -81,13 +81,13 @@ func (s *step) spaceRounds(ctx context.Context, c *orchestration.Child, r *flow.
 	return nil
 }
 
-// pausedSince is how long the workflow's timers have stood still since a moment.
+// pausedSince is how long the workflow's timers have been stopped since a moment.
 func (s *step) pausedSince(ctx context.Context, at time.Time) (time.Duration, error) {
 	if s.w.PausedFor == nil {
 		return 0, nil
 	}
-	// A workflow of 1,000 rounds has thousands of events. They are read from the end, until none of them since that moment
-	// is of a pause, or the pause in which it may lie is among them.
+	// A workflow of 1,000 rounds has thousands of events. They are read from the end until the events since that moment are complete, together
+	// with a pause that was in force at it.
 	events := s.w.Events
 	pauses := func() *flow.Event {
 		for i := range events {
@@ -111,8 +111,8 @@ func (s *step) pausedSince(ctx context.Context, at time.Time) (time.Duration, er
 	return flow.PausedSince(events, at)
 }
 
-// allRounds gives a retry or a rerun of one round the whole total_timeout of its task: the round had what was left of
-// it. Where the workflow has been removed, it keeps what was left.
+// allRounds gives a retry or a rerun of one round the whole total_timeout of its task: the round itself had only the
+// rest of it. If the workflow has been removed, the request keeps the rest.
 func (e *Engine) allRounds(ctx context.Context, x *flow.Execution, r *flow.Request) error {
 	if x.Parent.IsZero() || x.Index == 0 || x.TotalTimeout == 0 {
 		return nil

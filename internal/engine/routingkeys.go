@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// routingKeys holds the routing keys, beside the names of queues, under which any execution has ever waited, so that workers need not look
-// into those that are never used. A routing key, once used, stays known to every replica.
+// routingKeys holds the routing keys, beside the names of queues, under which any execution has ever waited, so that workers do not read
+// keys that were never used. A used routing key stays known to every replica.
 type routingKeys struct {
 	mu        sync.Mutex
-	all       []string        // those that workers may serve, in the order in which they became known
+	all       []string        // those that workers may serve, in the order of discovery
 	suspended []string        // those of paused actions
-	stored    map[string]bool // all of them: those that the store is known to have
-	readAt    time.Time       // when the store was last asked which there are
+	stored    map[string]bool // all keys that the store is known to have
+	readAt    time.Time       // when the store's keys were last read
 }
 
 func newRoutingKeys() *routingKeys {
@@ -28,15 +28,15 @@ func newRoutingKeys() *routingKeys {
 }
 
 const (
-	// lookEvery is how often a replica asks the store whether others have used a routing key.
+	// lookEvery is how often a replica reads the routing keys that others have used.
 	lookEvery = 5 * time.Second
-	// routingKeysLimit bounds how many routing keys there may be that workers serve: they are for kinds of machines, of which there are few,
-	// and are never forgotten. Those of paused actions are as many as there are actions, under each routing key, and do not count.
+	// routingKeysLimit bounds the routing keys that workers serve: they stand for kinds of machines, which are few, and are never forgotten.
+	// Those of paused actions, one per action and routing key, do not count.
 	routingKeysLimit = 4096
 )
 
-// assign moves a request under the routing key for what it needs, if it needs anything. Before the request is submitted the store must have
-// the routing key: commitRoutingKey or writeRoutingKey. An error is *Invalid.
+// assign moves a request under the routing key for its needs, if it has any. The caller must store the routing key before the request is
+// submitted: commitRoutingKey or writeRoutingKey. An error is *Invalid.
 func (e *Engine) assign(r *flow.Request) error {
 	if e.opts.Needs != nil {
 		if needs := e.opts.Needs(r.Kind, r.Payload()); len(needs) > 0 {
@@ -47,7 +47,7 @@ func (e *Engine) assign(r *flow.Request) error {
 			r.Queue = flow.AddNeeds(r.Queue, needs...)
 		}
 	}
-	r.Queue = flow.ForKind(flow.ResumedKey(r.Queue), r.Kind) // what is run again may have ended while its action was paused
+	r.Queue = flow.ForKind(flow.ResumedKey(r.Queue), r.Kind) // the original of a rerun may have ended while its action was paused
 	if !flow.Narrow(r.Queue) {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (e *Engine) assign(r *flow.Request) error {
 	return nil
 }
 
-// place assigns a request its routing key and stores that, before the request is handed in.
+// place assigns a request its routing key and stores the key, before the request is enqueued.
 func (e *Engine) place(ctx context.Context, r *flow.Request) error {
 	if err := e.assign(r); err != nil {
 		return err
@@ -81,8 +81,8 @@ func (e *Engine) place(ctx context.Context, r *flow.Request) error {
 // selectorField is the field by which submissions, actions and tasks ask for labels of workers.
 const selectorField = "worker_labels"
 
-// commitRoutingKey stores a routing key in a transaction of its own, which is committed when it returns. A queue that is not
-// narrowed has no name to store.
+// commitRoutingKey stores a routing key in a separate transaction, which is committed when it returns. The plain name of a queue is not
+// stored.
 func (e *Engine) commitRoutingKey(ctx context.Context, routingKey string) error {
 	if !flow.Narrow(routingKey) || e.routingKeys.has(routingKey) {
 		return nil
@@ -94,8 +94,8 @@ func (e *Engine) commitRoutingKey(ctx context.Context, routingKey string) error 
 	return nil
 }
 
-// writeRoutingKey stores a routing key with what this transaction writes, once for each routing key. That the store has the
-// routing key, and that workers are to look into it, is remembered when the transaction has been committed, by rememberRoutingKeys.
+// writeRoutingKey adds a routing key to the rows of this transaction, once. After the commit, rememberRoutingKeys records that the store
+// has it, and that workers must read it.
 func (t *transaction) writeRoutingKey(ctx context.Context, routingKey string) error {
 	if !flow.Narrow(routingKey) || t.effects.routingKeys[routingKey] {
 		return nil
@@ -119,14 +119,14 @@ func (l *routingKeys) has(routingKey string) bool {
 	return l.stored[routingKey]
 }
 
-// rememberRoutingKeys lets workers look under the routing keys of a committed transaction.
+// rememberRoutingKeys lets workers read the routing keys of a committed transaction.
 func (e *Engine) rememberRoutingKeys(t *transaction) {
 	for routingKey := range t.effects.routingKeys {
 		e.rememberRoutingKey(routingKey)
 	}
 }
 
-// rememberRoutingKey notes that the store has a routing key, and lets workers look into it, those that wait already too.
+// rememberRoutingKey records that the store has a routing key, and lets workers read it, waiting ones too.
 func (e *Engine) rememberRoutingKey(routingKey string) {
 	e.routingKeys.mu.Lock()
 	fresh := !e.routingKeys.stored[routingKey]
@@ -151,7 +151,7 @@ func (e *Engine) rememberRoutingKey(routingKey string) {
 	e.wakeCommitter()
 }
 
-// refreshRoutingKeys asks the store, once in a while, which routing keys others have used.
+// refreshRoutingKeys reads, from time to time, the routing keys that others have used.
 func (e *Engine) refreshRoutingKeys(ctx context.Context, s *sessionState) error {
 	if s.reach.Plain() {
 		return nil
@@ -168,7 +168,7 @@ func (e *Engine) refreshRoutingKeys(ctx context.Context, s *sessionState) error 
 	return e.readRoutingKeys(ctx)
 }
 
-// readRoutingKeys learns the routing keys that the store has.
+// readRoutingKeys reads the routing keys of the store.
 func (e *Engine) readRoutingKeys(ctx context.Context) error {
 	const page = 256
 	for after := ""; ; {
@@ -186,14 +186,13 @@ func (e *Engine) readRoutingKeys(ctx context.Context) error {
 	}
 }
 
-// of returns the queues of a session and the used routing keys that it serves: its claimers look for work there. The returned list is
-// never changed.
+// of returns the queues of a session and the used routing keys that it serves: its claimers read them. The returned list is never changed.
 func (l *routingKeys) of(s *sessionState) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, routingKey := range l.all[s.matched:] {
 		if s.reach.Serves(routingKey) {
-			s.queues = append(s.queues, routingKey) // beyond the end of what was returned before
+			s.queues = append(s.queues, routingKey) // beyond the end of earlier results
 		}
 	}
 	s.matched = len(l.all)

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// pastSignals is how many signals of the past one request looks at, the latest first; pastPage those that are read together.
+	// pastSignals is how many past signals one request reads, the latest first; pastPage is how many it reads together.
 	pastSignals = 10_000
 	pastPage    = 500
-	// pastWork is how many operations a test of rules takes, a second of a processor, before it looks at no older signals.
+	// pastWork is how many operations a test of rules takes, about a second of a processor, before it stops reading older signals.
 	pastWork = 10_000_000
-	// replayAtOnce is how many signals one transaction asks a rule about again, unless what it makes of fewer fills the transaction.
+	// replayAtOnce is how many signals one transaction evaluates a rule for again, unless the executions of fewer fill it.
 	replayAtOnce = 200
-	// pastSamples is how many signals are named.
+	// pastSamples is how many signals an answer names.
 	pastSamples = 20
 )
 
@@ -39,7 +39,7 @@ func mostOften(counts map[string]int, n int) []string {
 	return all[:min(n, len(all))]
 }
 
-// countPast counts what a rule makes of one signal more.
+// countPast counts one more result of a rule.
 func countPast(p *api.RulePast, s flow.EnforcementState) {
 	//exhaustive:enforce
 	switch s {
@@ -54,7 +54,7 @@ func countPast(p *api.RulePast, s flow.EnforcementState) {
 	}
 }
 
-// walkPast walks through the signals since a time that a rule listens to, the latest first, until spent has pastWork.
+// walkPast reads the signals since a time that a rule listens to, the latest first, until spent has pastWork.
 func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Time, spent *definition.Work, look func(*flow.Signal) error) (more bool, err error) {
 	f := signalsOf(r, since)
 	f.Limit = pastPage
@@ -67,7 +67,7 @@ func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Ti
 			if seen++; seen > pastSignals || spent.Done > pastWork {
 				return true, nil
 			}
-			// One signal may take a second of a processor: a caller that has gone waits for none of the other thousands.
+			// One signal may take a second of a processor: without its caller the walk must end.
 			if err := ctx.Err(); err != nil {
 				return false, err
 			}
@@ -81,7 +81,7 @@ func (e *Engine) walkPast(ctx context.Context, r *automation.Rule, since time.Ti
 	}
 }
 
-// TestRules says what rules would have made of the signals since a time, by the functions that fire rules, and in what they differ from
+// TestRules returns what rules would have started for the signals since a time, by the functions that fire rules, and how that differs from
 // the versions in force. It stores nothing.
 func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, since time.Time) ([]api.RulePast, error) {
 	in, err := e.readRules(ctx, 0)
@@ -102,7 +102,7 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 	return all, nil
 }
 
-// testRule is TestRules for one rule; was is the version in force, and nil where there is none.
+// testRule is TestRules for one rule; was is the version in force, or nil.
 func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since time.Time, spent *definition.Work) (p api.RulePast, err error) {
 	p = api.RulePast{Rule: r.Name, Samples: []api.PastSample{}}
 	var windows pastWindows
@@ -152,7 +152,7 @@ func (e *Engine) testRule(ctx context.Context, r, was *automation.Rule, since ti
 	return p, err
 }
 
-// evaluate returns what a rule makes of a signal; nil: nothing, or there is no rule. The operations are added to spent.
+// evaluate returns a rule's planned enforcement of a signal; nil: none, or there is no rule. It adds the operations to spent.
 func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signal, spent *definition.Work) (*plannedEnforcement, error) {
 	if r == nil {
 		return nil, nil
@@ -169,23 +169,23 @@ func (e *Engine) evaluate(ctx context.Context, r *automation.Rule, s *flow.Signa
 	return e.planEnforcement(ctx, v, s.ID, w)
 }
 
-// addPast counts what a rule makes of a signal of the past, and keeps the first as samples.
+// addPast counts a rule's result for a past signal, and keeps the first ones as samples.
 func addPast(p *api.RulePast, id flow.ID, state flow.EnforcementState, why flow.Reason) {
 	if countPast(p, state); len(p.Samples) < pastSamples {
 		p.Samples = append(p.Samples, api.PastSample{Signal: id.Text(flow.SignalPrefix), State: state.String(), Reason: shownReason(why)})
 	}
 }
 
-// unreadReason is the reason for which a rule makes nothing of a signal that it cannot be asked about.
+// unreadReason is the reason why a rule cannot be evaluated for a signal.
 func unreadReason(err error) flow.Reason {
 	return flow.Reason{Code: flow.ReasonInput, Message: problem.Clip(err.Error(), reasonMost)}
 }
 
-// ErrPaused means that a rule that is paused is to start something.
+// ErrPaused means that a paused rule cannot start something.
 var ErrPaused = errors.New("the rule is paused")
 
-// ReplayRule asks a rule about the signals since a time of which it has no enforcement, the oldest first, as if they came now. That
-// may be done again at any time: a rule enforces a signal once. dry starts nothing.
+// ReplayRule evaluates a rule for the signals since a time of which it has no enforcement, the oldest first, as if they came now. It may be
+// repeated at any time: a rule enforces a signal once. dry starts nothing.
 func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, dry bool) (*api.RulePast, error) {
 	r, _, err := e.Rule(ctx, name)
 	if err != nil {
@@ -199,7 +199,7 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 	p.More, err = e.walkPast(ctx, r, since, &definition.Work{}, func(s *flow.Signal) error {
 		if s.State == flow.SignalMatched {
 			c := *s
-			c.Data, c.Headers = nil, nil // what is kept of ten thousand
+			c.Data, c.Headers = nil, nil // ten thousand signals are kept
 			all, p.Signals = append(all, c), p.Signals+1
 		}
 		return nil
@@ -218,7 +218,7 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 	return p, nil
 }
 
-// replay asks a rule about the first of some signals of the past, as many as one transaction takes, and returns how many.
+// replay evaluates a rule for the first of some past signals, as many as one transaction takes, and returns how many.
 func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Signal, dry bool, p *api.RulePast) (n int, err error) {
 	var signals []flow.Signal
 	xs := map[int64][]*plannedEnforcement{}
@@ -262,7 +262,7 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 	return n, e.enforcePast(ctx, signals, xs, p)
 }
 
-// enforcePast carries out what a rule makes of signals of the past. One of which that is refused harms no other: the rule has failed.
+// enforcePast carries out a rule for past signals. If one is refused, the rule has failed for it, and the others are not affected.
 func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[int64][]*plannedEnforcement, p *api.RulePast) error {
 	if len(signals) == 0 {
 		return nil

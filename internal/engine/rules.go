@@ -26,34 +26,34 @@ const (
 )
 
 const (
-	// rulesPoll is how often a replica that shares its store and commits looks whether another one has changed the rules, so that its
-	// batches need not: rulesFresh looks before a batch only where what is known is older than latestFor. For a replica that commits nothing,
-	// and a process that is alone on its store, the looks of watchPending do.
+	// rulesPoll is how often a replica that shares its store and commits checks whether another one has changed the rules, so that its batches
+	// need not: rulesFresh reads before a batch only if the known rules are older than latestFor. For a replica that commits nothing, and a
+	// process with a store of its own, the reads of watchPending are enough.
 	rulesPoll = 200 * time.Millisecond
-	// setsKept is how many sets of rules of the past are kept, for signals that were kept under them and not matched yet.
+	// setsKept is how many past sets of rules are kept, for signals that were stored under them and not matched yet.
 	setsKept = 8
 )
 
-// errUndecoded means that this server does not understand a document, which may be one of a later version of Pawl.
+// errUndecoded means that this server cannot read a document, which may be one of a later version of Pawl.
 var errUndecoded = errors.New("this server cannot decode the document")
 
-// rules keeps which rules are in force.
+// rules caches the rules in force.
 type rules struct {
 	current atomic.Pointer[automation.Set] // nil: not read yet
-	asked   atomic.Pointer[time.Time]      // when current was known to be the latest; nil: never
+	asked   atomic.Pointer[time.Time]      // when current was last known to be the latest; nil: never
 	used    atomic.Bool                    // a batch of requests has begun since watchRules last looked
 
-	mu        sync.Mutex // of what follows; held while the store is read
+	mu        sync.Mutex // of the fields below; held while the store is read
 	past      map[int64]*automation.Set
 	documents map[string]*definition.Definition // "rule:name@version"
 
 	wake         chan struct{} // capacity 1: there are new signals
 	windowOpened chan struct{} // capacity 1: a window has been opened
-	reread       chan struct{} // capacity 1: a transaction has paused a rule, or there may be later rules than those that are known
+	reread       chan struct{} // capacity 1: a transaction has paused a rule, or there may be newer rules
 
 	breakers circuitBreakers
 	costly   loop.Costly                               // rules
-	turns    loop.TurnQueue[flow.ID, string]           // signals, with the rule that was asked last
+	turns    loop.TurnQueue[flow.ID, string]           // signals, with the last rule that was evaluated
 	scanned  loop.Cursor[store.SignalPlace]            // of the new signals
 	closes   loop.TurnQueue[store.WindowKey, struct{}] // windows of costly rules
 	chains   chains
@@ -63,13 +63,13 @@ func newRules() *rules {
 	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1), windowOpened: make(chan struct{}, 1), reread: make(chan struct{}, 1)}
 }
 
-// wakeMatching wakes the loop that asks the rules about new signals.
+// wakeMatching wakes the loop that evaluates rules for new signals.
 func (r *rules) wakeMatching() { loop.Wake(r.wake) }
 
-// rulesInForce are the rules as they were at most latestFor ago.
+// rulesInForce are the rules as they were at most LatestFor ago.
 func (e *Engine) rulesInForce(ctx context.Context) (*automation.Set, error) {
 	if s := e.rules.current.Load(); s != nil && e.opts.Exclusive {
-		return s, nil // every change goes through this process, which reads them again then
+		return s, nil // every change is made by this process, which then reads them again
 	}
 	return e.readRules(ctx, catalog.LatestFor)
 }
@@ -109,8 +109,8 @@ func (r *rules) freshFor(stale time.Duration) bool {
 	return asked != nil && time.Since(*asked) < stale
 }
 
-// knownAt reports whether a look at the store has shown that the rules in memory are the latest, and notes it. On a replica that commits
-// it says no, so that watchRules looks from then on.
+// knownAt records and reports that a read of the store has shown the rules in memory to be the latest. On a replica that commits it returns
+// false, so that watchRules runs from then on.
 func (r *rules) knownAt(f *found) bool {
 	s := r.current.Load()
 	if f.unknown || s == nil || s.Generation != f.Generation {
@@ -124,10 +124,9 @@ func (r *rules) knownAt(f *found) bool {
 	return !r.used.Load()
 }
 
-// rulesFresh is called before each batch: ends of executions are decided about by the rules that are in memory, and these must not be
-// older than latestFor. On a replica that has been idle that costs one row of an index. Where the look fails the batch goes by the rules
-// that are known. busy: the batch has requests of callers; looks of claimers, of sessions and of loops, which an idle replica makes too, do
-// not make watchRules look.
+// rulesFresh is called before each batch: ends of executions are decided with the rules in memory, which must not be older than LatestFor.
+// On a replica that was idle this reads one row of an index. If the read fails, the batch uses the known rules. busy: the batch has
+// requests of callers; requests of claimers, sessions and loops, which an idle replica makes too, do not start watchRules.
 func (e *Engine) rulesFresh(ctx context.Context, busy bool) {
 	if e.opts.Exclusive {
 		return
@@ -162,8 +161,8 @@ func (e *Engine) rulesAt(ctx context.Context, generation int64) (*automation.Set
 	return s, nil
 }
 
-// loadRules reads the rules that are in force at a generation. One that cannot be read is left out, and named in the log: the others
-// go on. It is called with the mutex of rules.
+// loadRules reads the rules that are in force at a generation. A rule that cannot be read is left out and logged: the others work. The
+// caller holds the mutex of rules.
 func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.Set, error) {
 	all, err := e.opts.Store.SwitchesAt(ctx, generation)
 	if err != nil {
@@ -195,7 +194,7 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 	return set, nil
 }
 
-// ruleDocument reads a version of a rule or a trigger, by its name among the definitions. It is called with the mutex of rules.
+// ruleDocument reads a version of a rule or a trigger, by its name among the definitions. The caller holds the mutex of rules.
 func (e *Engine) ruleDocument(ctx context.Context, name string, version int) (*definition.Definition, error) {
 	key := catalog.VersionKey(name, version)
 	if d := e.rules.documents[key]; d != nil {
@@ -234,7 +233,7 @@ func (e *Engine) watchRules(ctx context.Context) {
 	}
 }
 
-// switchTo puts a version of a rule or a trigger in force. One that is paused stays so.
+// switchTo puts a version of a rule or a trigger in force. A paused rule stays paused.
 func (t *transaction) switchTo(ctx context.Context, d *definition.Definition, version int) error {
 	name := string(d.Kind) + ":" + d.Name
 	found, last, err := t.tx.LatestSwitches(ctx, []string{name})
@@ -254,8 +253,8 @@ func (t *transaction) putSwitch(k store.Switch) {
 	rows.Rules.Switches = append(rows.Rules.Switches, k)
 }
 
-// PauseRule lets a rule start nothing until it is resumed: signals that come meanwhile are kept, and pawl rules replay makes up for
-// them. One that is paused stays so, with the reason that it has.
+// PauseRule makes a rule start nothing until it is resumed: signals are kept meanwhile, and pawl rules replay starts what it missed. A rule
+// that is paused already keeps its reason.
 func (e *Engine) PauseRule(ctx context.Context, name, reason string) error {
 	if err := fault.CheckText("reason", reason, fault.ReasonLimit, "shorten it"); err != nil {
 		return err
@@ -263,7 +262,7 @@ func (e *Engine) PauseRule(ctx context.Context, name, reason string) error {
 	return e.steerRule(ctx, name, true, reason)
 }
 
-// ResumeRule lets a rule start executions again, for the signals that come from now on.
+// ResumeRule lets a rule start executions again, for signals from now on.
 func (e *Engine) ResumeRule(ctx context.Context, name string) error {
 	return e.steerRule(ctx, name, false, "")
 }
@@ -292,7 +291,7 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 	return err
 }
 
-// steerRule pauses or resumes a rule as of a generation. k is its latest switch.
+// steerRule pauses or resumes a rule as of a generation.
 func (t *transaction) steerRule(ctx context.Context, name string, k store.Switch, generation int64, pause bool, reason string) error {
 	k.Generation, k.Paused, k.Reason, k.At = generation, pause, reason, t.now
 	if t.putSwitch(k); !pause {
@@ -301,10 +300,10 @@ func (t *transaction) steerRule(ctx context.Context, name string, k store.Switch
 	return t.recordPaused(ctx, name, reason)
 }
 
-// rulesChanged reads the rules again after a change of them was committed. Where that fails watchRules does it soon.
+// rulesChanged reads the rules again after a change was committed. If that fails, watchRules does it soon.
 func (e *Engine) rulesChanged(ctx context.Context) { e.rulesRead(ctx, 0) }
 
-// rulesRead is readRules for callers that can go on without.
+// rulesRead is readRules for callers that can continue without.
 func (e *Engine) rulesRead(ctx context.Context, stale time.Duration) {
 	if _, err := e.readRules(ctx, stale); err != nil && ctx.Err() == nil {
 		e.opts.Log.Warn("reading the rules failed; it will be tried again", telemetry.Err, err)
@@ -320,7 +319,7 @@ func (e *Engine) Rules(ctx context.Context) ([]*automation.Rule, error) {
 	return s.Rules, nil
 }
 
-// Rule is the rule with a name, and its document; ErrNotFound when none is in force.
+// Rule is the rule with a name, and its document; ErrNotFound if none is in force.
 func (e *Engine) Rule(ctx context.Context, name string) (*automation.Rule, *definition.Definition, error) {
 	s, err := e.readRules(ctx, 0)
 	if err != nil {
@@ -336,7 +335,7 @@ func (e *Engine) Rule(ctx context.Context, name string) (*automation.Rule, *defi
 	return r, d, err
 }
 
-// checkCycles says which of the rules that are being defined would make rules lead to one another without end.
+// checkCycles returns which of the new rules would make rules start one another without end.
 func (e *Engine) checkCycles(ctx context.Context, defs []*definition.Definition, among map[string]*definition.Definition) (problems definition.Problems, err error) {
 	added := map[string]*definition.Definition{}
 	for _, d := range defs {
@@ -366,7 +365,7 @@ func (e *Engine) checkCycles(ctx context.Context, defs []*definition.Definition,
 		}
 		d, _, err := e.catalog.Get(ctx, action, version)
 		if err != nil {
-			return nil // what is not there is a problem of its own
+			return nil // a missing one is a separate problem
 		}
 		return d.Settings.Labels
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Run commits and sweeps until ctx ends; then it finishes what is pending and returns. Calls that come later get
-// ErrClosed. A store that does not answer at the start is waited for.
+// Run commits and sweeps until ctx ends; then it finishes the pending requests and returns. Later calls get ErrClosed.
+// If the store does not answer at the start, Run waits for it.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.startWhenStoreAnswers(ctx); err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("start engine: %w", err)
@@ -45,7 +45,7 @@ func (e *Engine) startWhenStoreAnswers(ctx context.Context) error {
 
 const beginAgain = time.Second
 
-// refuseAll refuses what is pending, and what comes later, for good.
+// refuseAll refuses pending and later requests for good.
 func (e *Engine) refuseAll(why error) {
 	e.mu.Lock()
 	e.closed = fmt.Errorf("%w: %w", ErrClosed, why)
@@ -59,14 +59,14 @@ func (e *Engine) refuseAll(why error) {
 	}
 }
 
-// Closed says why the engine takes nothing any more; nil while it does.
+// Closed is why the engine accepts nothing any more; nil while it does.
 func (e *Engine) Closed() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.closed
 }
 
-// Start brings back what an earlier life of this process left. Run does it first.
+// Start recovers the state that an earlier process left. Run calls it first.
 func (e *Engine) Start(ctx context.Context) error {
 	for _, q := range e.opts.Queues {
 		if err := e.catalog.PersistQueue(ctx, q); err != nil {
@@ -77,7 +77,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		return err
 	}
 	if e.opts.Crashes.Died() && !e.opts.Before.IsZero() {
-		e.crashed[e.opts.Before] = true // its lease may be over, as that of a pod that is restarted after minutes
+		e.crashed[e.opts.Before] = true // its lease may have expired, for example if a pod restarts after minutes
 	}
 	if !e.opts.Exclusive {
 		return nil
@@ -86,7 +86,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		if err := tx.ExpireEmbedded(ctx); err != nil || !e.opts.Crashes.Died() {
 			return err
 		}
-		expired, err := tx.Expired(ctx, 10*expiredPage) // those of workers elsewhere as well
+		expired, err := tx.Expired(ctx, 10*expiredPage) // those of remote workers as well
 		for _, s := range expired {
 			e.crashed[s.ID] = s.Embedded
 		}

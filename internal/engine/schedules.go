@@ -29,25 +29,25 @@ const (
 // ScheduleLabel is the label of executions that a schedule starts; its value is the schedule's name.
 const ScheduleLabel = "pawl.schedule"
 
-// schedulesKept is how many documents of schedules are kept in memory. A document is a few KB there, and reading one again takes as long as
-// half a tick.
+// schedulesKept is how many documents of schedules are cached. A document takes a few KB, and reading one again takes half as long as a
+// tick.
 const schedulesKept = 20_000
 
-// schedules keeps the documents of schedules that were looked up or applied.
+// schedules caches the documents of schedules that were looked up or applied.
 type schedules struct {
 	mu   sync.Mutex
 	all  map[string]*definition.Definition // "name@version"
 	wake chan struct{}                     // capacity 1: a schedule may be due earlier than was known
 
 	costly loop.Costly                     // versions of schedules
-	turns  loop.TurnQueue[string, *firing] // schedules by name, with the plan whose ticks are being started; nil: it is to be planned
+	turns  loop.TurnQueue[string, *firing] // schedules by name, with the plan whose ticks are being started; nil: it must be planned
 }
 
 func newSchedules() *schedules {
 	return &schedules{all: map[string]*definition.Definition{}, wake: make(chan struct{}, 1)}
 }
 
-// changed lets the loop look again.
+// changed wakes the loop.
 func (s *schedules) changed() { loop.Wake(s.wake) }
 
 // schedule loads a version of a schedule's document; 0 is the latest.
@@ -68,8 +68,8 @@ func (e *Engine) schedule(ctx context.Context, name string, version int) (*defin
 	return d, nil
 }
 
-// scheduleDocument loads a version of a schedule's document. One that the transaction reads may be its own, and is kept
-// once it is committed.
+// scheduleDocument loads a version of a schedule's document. A document that the transaction reads may be its own, and is cached after the
+// commit.
 func (t *transaction) scheduleDocument(ctx context.Context, name string, version int) (*definition.Definition, error) {
 	key := catalog.VersionKey(name, version)
 	if d := t.e.schedules.known(key); d != nil {
@@ -93,7 +93,7 @@ func (t *transaction) scheduleDocument(ctx context.Context, name string, version
 // readSchedules are documents that a transaction has read, by versionKey.
 type readSchedules map[string]*definition.Definition
 
-// keepSchedule keeps a document once the transaction is committed.
+// keepSchedule caches a document after the transaction's commit.
 func (t *transaction) keepSchedule(key string, d *definition.Definition) {
 	read := txn.Part[readSchedules](t)
 	if *read == nil {
@@ -113,15 +113,15 @@ func scheduleOf(row *store.Definition) (*definition.Definition, error) {
 	return d, nil
 }
 
-// known is a version of a document that was looked up before; nil when it was not.
+// known is a cached version of a document, or nil.
 func (s *schedules) known(key string) *definition.Definition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[key]
 }
 
-// keep keeps a document. Where there is no room it takes the place of any other: schedules come in turn, so dropping all of them, or the
-// oldest, would drop those that are due next.
+// keep caches a document. If the cache is full, it replaces any other: schedules come in turn, so dropping all of them, or the oldest,
+// would drop those that are due next.
 func (s *schedules) keep(key string, d *definition.Definition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +140,8 @@ type Scheduled struct {
 	Document *definition.Definition
 }
 
-// scheduleDocuments are the documents of schedules, by name. Those that are not known are read together, and left out where they cannot be
-// understood, or another version was applied since the schedules were read.
+// scheduleDocuments are the documents of schedules, by name. Unknown ones are read together, and left out if they cannot be read or another
+// version was applied meanwhile.
 func (e *Engine) scheduleDocuments(ctx context.Context, rows []store.Schedule) (map[string]*definition.Definition, error) {
 	all := make(map[string]*definition.Definition, len(rows))
 	versions := map[string]int{}
@@ -173,7 +173,7 @@ func (e *Engine) scheduleDocuments(ctx context.Context, rows []store.Schedule) (
 	return all, nil
 }
 
-// Schedules returns up to n schedules, by name, beyond after, in two reads.
+// Schedules returns up to n schedules after a name, in order, in two reads.
 func (e *Engine) Schedules(ctx context.Context, after string, n int) ([]Scheduled, error) {
 	rows, err := e.opts.Store.Schedules(ctx, after, n)
 	if err != nil {
@@ -195,7 +195,7 @@ func (e *Engine) Schedules(ctx context.Context, after string, n int) ([]Schedule
 	return all, nil
 }
 
-// define stores a definition. A queue has one version for good.
+// define stores a definition. A queue always has one version.
 func (t *transaction) define(ctx context.Context, d *definition.Definition) (version int, created bool, err error) {
 	name := d.Name
 	switch d.Kind {
@@ -212,14 +212,14 @@ func (t *transaction) define(ctx context.Context, d *definition.Definition) (ver
 	return t.tx.Define(ctx, row)
 }
 
-// errScheduleMoved is returned by a transaction that finds a schedule otherwise than it was planned for.
+// errScheduleMoved means that a transaction found a schedule changed since it was planned.
 var errScheduleMoved = errors.New("the schedule was decided about meanwhile")
 
 // plansAgain is how often a change of a schedule is planned: a schedule of every second is decided about once a second, and a plan takes
-// less than that.
+// less.
 const plansAgain = 20
 
-// unmoved lets decide plan a change and carry it out until no other transaction comes between.
+// unmoved repeats decide, which plans and makes a change, until no other transaction comes between.
 func unmoved(ctx context.Context, decide func() error) (err error) {
 	for range plansAgain {
 		if err = decide(); !errors.Is(err, errScheduleMoved) || ctx.Err() != nil {
@@ -229,21 +229,21 @@ func unmoved(ctx context.Context, decide func() error) (err error) {
 	return err
 }
 
-// passing is what becomes of a schedule's nominal times when it is steered or edited. It is worked out before the transaction, as the plans
-// of ticks are: a search for times can take 0.1 s, in which no other request would be committed.
+// passing is the plan for a schedule's nominal times when it is steered or edited. Like the plans of ticks, it is made before the
+// transaction: a search for times can take 0.1 s, in which no other request would be committed.
 type passing struct {
-	was    store.Schedule // as it was when this was worked out
+	was    store.Schedule // the schedule as it was when this was planned
 	missed []schedule.Missed
 	next   time.Time
 }
 
-// stands reports whether a schedule is still as it was.
+// stands reports whether a schedule has not changed since.
 func (p *passing) stands(k *store.Schedule) bool {
 	return k.Version == p.was.Version && k.Next.Equal(p.was.Next) && k.PausedAt.Equal(p.was.PausedAt)
 }
 
-// planBeginnings works out what becomes of the schedules among definitions, by name, when these are applied. What has passed by the version
-// before and is not decided about is missed: no time is decided about twice, and none is dropped.
+// planBeginnings plans the schedules among definitions, by name, for when these are applied. Undecided times of the old version that have
+// passed are missed: no time is decided about twice, and none is dropped.
 func (e *Engine) planBeginnings(ctx context.Context, defs []*definition.Definition) (map[string]*passing, error) {
 	var all map[string]*passing
 	var now time.Time
@@ -279,7 +279,7 @@ func (e *Engine) planBeginnings(ctx context.Context, defs []*definition.Definiti
 	return all, nil
 }
 
-// beginSchedule lets a schedule go by a version of its document that is new to it.
+// beginSchedule makes a schedule use a new version of its document.
 func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definition, version int, p *passing) error {
 	locked, err := t.tx.LockSchedules(ctx, []string{d.Name}, false)
 	if err != nil {
@@ -332,7 +332,7 @@ func missedTicks(name string, all []schedule.Missed, now time.Time) []store.Tick
 	return ticks
 }
 
-// steer changes how far a schedule is.
+// steer changes the state of a schedule.
 func (e *Engine) steer(ctx context.Context, name string, change func(context.Context, *transaction, *definition.Definition, *store.Schedule) error) (store.Schedule, error) {
 	if _, _, err := e.Schedule(ctx, name); err != nil {
 		return store.Schedule{}, err
@@ -363,7 +363,7 @@ func (e *Engine) steer(ctx context.Context, name string, change func(context.Con
 	return k, err
 }
 
-// PauseSchedule lets a schedule fire no more until it is resumed. One that is paused stays so, with the reason that it has.
+// PauseSchedule stops a schedule until it is resumed. A schedule that is paused already keeps its reason.
 func (e *Engine) PauseSchedule(ctx context.Context, name, reason string) (store.Schedule, error) {
 	if err := fault.CheckText("reason", reason, fault.ReasonLimit, "shorten it"); err != nil {
 		return store.Schedule{}, err
@@ -376,7 +376,7 @@ func (e *Engine) PauseSchedule(ctx context.Context, name, reason string) (store.
 	})
 }
 
-// ResumeSchedule lets a schedule fire again. What has passed meanwhile is missed, or goes by the policy of catching up.
+// ResumeSchedule lets a schedule fire again. Times that have passed meanwhile are missed, or follow the policy of catching up.
 func (e *Engine) ResumeSchedule(ctx context.Context, name string, catchUp bool) (resumed store.Schedule, err error) {
 	err = unmoved(ctx, func() (err error) {
 		resumed, err = e.resumeSchedule(ctx, name, catchUp)
@@ -411,7 +411,7 @@ func (e *Engine) resumeSchedule(ctx context.Context, name string, catchUp bool) 
 	})
 }
 
-// FireSchedule starts an execution as a tick of now would, whatever runs already and whether the schedule is paused or not.
+// FireSchedule starts an execution as a tick would now, even if others run or the schedule is paused.
 func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error) {
 	k, d, err := e.Schedule(ctx, name)
 	if err != nil {
@@ -462,7 +462,7 @@ func (e *Engine) Schedule(ctx context.Context, name string) (store.Schedule, *de
 	return k, d, err
 }
 
-// keyed are the policies of overlapping that let executions wait for one another by a concurrency key.
+// keyed are the overlap policies whose executions wait for one another by a concurrency key.
 var keyed = []schedule.Overlap{schedule.OverlapQueueOne, schedule.OverlapQueue, schedule.OverlapCancel}
 
 // scheduleKey is the concurrency key that the executions of a schedule share; "" for none.
@@ -473,7 +473,7 @@ func scheduleKey(d *definition.Definition) string {
 	return ""
 }
 
-// keepSchedules keeps the documents of schedules that a committed transaction has read.
+// keepSchedules caches the documents of schedules that a committed transaction has read.
 func (e *Engine) keepSchedules(t *transaction) {
 	if read := txn.MadePart[readSchedules](t); read != nil {
 		for key, d := range *read {

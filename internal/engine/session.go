@@ -18,14 +18,14 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// sessionCache is what this replica remembers of worker sessions: the row of each, and a channel that says that there may be orders for it.
+// sessionCache is what this replica knows of worker sessions: the row of each, and a channel that signals orders.
 type sessionCache struct {
 	mu    sync.Mutex
 	known map[flow.ID]*sessionState
-	next  *renewals // those that wait to go together; nil when none does
+	next  *renewals // sessions that wait to be renewed together; nil: none does
 }
 
-// sessionState is what this replica remembers of one session.
+// sessionState is what this replica knows of one session.
 type sessionState struct {
 	session handoff.Session
 	reach   flow.Reach
@@ -38,13 +38,13 @@ type sessionState struct {
 	orders  chan struct{} // capacity 1: there may be an order
 	renewed bool          // at this replica; the mutex of the cache guards it
 	logging sync.RWMutex  // held for reading while logs of the session are stored
-	ahead   atomic.Int32  // how many executions looks into its queues read beyond its slots, because the last ones occupied none
+	ahead   atomic.Int32  // how many executions beyond its slots a look reads, because the last ones occupied none
 }
 
 // instant reports whether executions of a kind occupy no slot of the session's worker.
 func (s *sessionState) instant(kind flow.Kind) bool { return slices.Contains(s.session.Instant, kind) }
 
-// mostInstant is how many of them a call of Take for n slots brings beyond these.
+// mostInstant is how many of them a call of Take for n slots may return beyond n.
 func (s *sessionState) mostInstant(n int) int {
 	if len(s.session.Instant) == 0 {
 		return 0
@@ -79,7 +79,7 @@ func (c *sessionCache) get(id flow.ID) *sessionState {
 	return c.known[id]
 }
 
-// sessionOf finds a session, also one that another replica opened.
+// sessionOf finds a session, even if another replica opened it.
 func (e *Engine) sessionOf(ctx context.Context, id flow.ID) (*sessionState, error) {
 	if s := e.sessions.get(id); s != nil {
 		return s, nil
@@ -118,7 +118,7 @@ func (c *sessionCache) orderAll() {
 	}
 }
 
-// forgetDead forgets sessions that have been known since before a moment and are not alive: other replicas have ended them.
+// forgetDead drops sessions that have been known since before a moment and are not alive: other replicas have ended them.
 func (c *sessionCache) forgetDead(alive map[flow.ID]bool, before time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,11 +136,11 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	return id, err
 }
 
-// mostQueues is how many queues are known when sessions add no more. Names of queues are kept for good, and lists and metrics read
-// them all: 23,000 took 4 s.
+// mostQueues is the number of known queues from which on sessions cannot add more. Names of queues are kept for ever, and lists and metrics
+// read them all: 23,000 took 4 s.
 const mostQueues = 5000
 
-// declareQueues makes the queues of a session known. Names that are known already are always served.
+// declareQueues makes the queues of a session known. Known names are always served.
 func (e *Engine) declareQueues(ctx context.Context, s handoff.Session) error {
 	var added []string
 	for _, q := range s.Queues {
@@ -169,7 +169,7 @@ func (e *Engine) declareQueues(ctx context.Context, s handoff.Session) error {
 	return nil
 }
 
-// open opens a session. In the same transaction inherit gives it attempts of another one, and returns which.
+// open opens a session. In the same transaction, inherit gives it attempts of another session, and returns them.
 func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(context.Context, *transaction, flow.ID) ([]flow.AttemptID, error)) (flow.ID, []flow.AttemptID, error) {
 	s.ID = e.opts.NewID()
 	for _, q := range s.Queues {
@@ -193,7 +193,7 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 	var decided atomic.Bool
 	inherited, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.AttemptID, error) {
 		if decided.Store(true); asking.Err() != nil {
-			return nil, nil // Behind 10,000 callers that have given up, no session would be opened in time for any.
+			return nil, nil // Behind 10,000 abandoned calls, no session would be opened in time.
 		}
 		err := t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
@@ -204,8 +204,8 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 		return inherit(ctx, t, s.ID)
 	})
 	if asking.Err() != nil {
-		if decided.Load() { // it may be open, and then it may have inherited attempts with which no worker goes on
-			go func() { _ = e.Close(context.WithoutCancel(ctx), s.ID) }() // or its lease runs out
+		if decided.Load() { // it may be open, and may hold inherited attempts that no worker runs
+			go func() { _ = e.Close(context.WithoutCancel(ctx), s.ID) }() // otherwise its lease expires
 		}
 		return flow.ID{}, nil, asking.Err()
 	}
@@ -277,7 +277,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 	}
 }
 
-// orders are the outstanding ones to sessions, by session.
+// orders are the outstanding orders, by session.
 func (t *transaction) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
 	xs, err := t.tx.CancelRequested(ctx, sessions)
 	if err != nil {
@@ -327,8 +327,8 @@ func (e *Engine) Close(ctx context.Context, session flow.ID) error {
 	return sessionError(err)
 }
 
-// Log implements handoff.Handoff. Chunks of attempts that the session does not hold are dropped: the worker that sent them has
-// been told, or will be, that they are over.
+// Log implements handoff.Handoff. It drops chunks of attempts that the session does not hold: their worker has learned, or will, that these
+// are over.
 func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	s, err := e.sessionOf(ctx, session)
 	if err != nil {
@@ -351,7 +351,7 @@ func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []flow.LogChun
 	return nil
 }
 
-// ownLogs keeps the chunks of attempts that the session holds.
+// ownLogs returns the chunks of attempts that the session holds.
 func (e *Engine) ownLogs(ctx context.Context, session flow.ID, chunks []flow.LogChunk) ([]flow.LogChunk, error) {
 	ids := make([]flow.ID, len(chunks))
 	for i := range chunks {
@@ -382,7 +382,7 @@ func sessionError(err error) error {
 	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 }
 
-// tellSessions tells the sessions for which a committed transaction has orders.
+// tellSessions signals the sessions for which a committed transaction has orders.
 func (e *Engine) tellSessions(t *transaction) {
 	for _, x := range t.effects.written {
 		if x.State.Cancel != nil && !x.Owner.IsZero() {

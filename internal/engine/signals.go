@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// signalsAtOnce is how many signals and enforcements one transaction of retention removes, or a page of their data: about 10 ms on
-	// SQLite.
+	// signalsAtOnce is how many signals and enforcements, or pages of their data, one transaction of retention removes: about 10 ms on SQLite.
 	signalsAtOnce = 500
-	signalsRest   = 20 * time.Millisecond // between two of these: commits of others go between
+	signalsRest   = 20 * time.Millisecond // between two of these: other requests are committed meanwhile
 )
 
-// triggersAtOnce is how many triggers are looked at together for whether retention removes something of them.
+// triggersAtOnce is how many triggers are checked together for signals to remove.
 const triggersAtOnce = 500
 
-// sweepSignals removes the signals that retention does not keep: of each trigger by what its document says, or else the setting. Triggers
-// are looked at one by one, in an index, so that signals which are kept for long do not stand in the way of others.
+// sweepSignals removes signals older than their retention: that of their trigger's document, or else the setting. It checks each trigger in
+// an index, so that signals with a long retention do not delay the removal of others.
 func (e *Engine) sweepSignals(ctx context.Context) {
 	var keep time.Duration
 	var rest *tidying
@@ -39,7 +38,7 @@ func (e *Engine) sweepSignals(ctx context.Context) {
 	})
 }
 
-// keepOf is how long the signals of a trigger are kept; 0: for ever, as those are of which this server cannot read how long.
+// keepOf is how long the signals of a trigger are kept; 0: for ever, also if this server cannot read its document.
 func (e *Engine) keepOf(set *automation.Set, trigger string) time.Duration {
 	switch k := set.Triggers[trigger]; {
 	case set.Unread[trigger]:
@@ -50,7 +49,7 @@ func (e *Engine) keepOf(set *automation.Set, trigger string) time.Duration {
 	return e.opts.SignalRetention
 }
 
-// shortestKeep is the shortest time for which signals of some trigger are kept; where all are kept for ever it is a long one.
+// shortestKeep is the shortest retention of any trigger; a long time if all are kept for ever.
 func (e *Engine) shortestKeep() time.Duration {
 	const never = 24 * time.Hour
 	shortest := e.opts.SignalRetention
@@ -67,11 +66,11 @@ func (e *Engine) shortestKeep() time.Duration {
 	return shortest
 }
 
-// dropRounds is how often one pass of retention comes to a trigger of which there is more to remove before it goes on to others.
+// dropRounds is how often one pass of retention returns to a trigger with more to remove before it continues with others.
 const dropRounds = 20
 
-// dropSignals removes signals that retention does not keep, some of each trigger in turn, and returns how many. Between two transactions
-// it rests. It looks at each trigger once, and comes back only to those of which it has removed something.
+// dropSignals removes old signals, some of each trigger in turn, and returns how many. It pauses between two transactions. It checks each
+// trigger once, and returns only to those of which it has removed some.
 func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
 	set, err := e.rulesInForce(ctx)
 	if err != nil {
@@ -106,13 +105,13 @@ func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
 	}
 }
 
-// dropSome removes some signals of each trigger, and returns how many, and the triggers of which there may be more.
+// dropSome removes some signals of each trigger, and returns their number and the triggers that may have more.
 func (e *Engine) dropSome(ctx context.Context, triggers []string, before func(trigger string) time.Time) (dropped int, more []string, err error) {
 	for _, trigger := range triggers {
 		n, err := e.dropOf(ctx, trigger, before(trigger))
 		dropped += n
 		switch {
-		case err != nil && fault.Lasting(err): // the signals of the other triggers go
+		case err != nil && fault.Lasting(err): // the signals of the other triggers are removed
 			e.counters.skipped.Add(1)
 			e.opts.Log.Error("old signals of a trigger cannot be removed: they stay", "trigger", trigger, telemetry.Err, err)
 			continue

@@ -9,23 +9,23 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// splitBatch is a batch of plain calls that met a conflict, parted by what its requests need.
+// splitBatch is a batch of plain calls that met a conflict, split by what its requests need.
 //
-// A transaction may want rows that another one has locked, and may not wait for them because of the order of locks.
-// Then it gives up all that it has decided and is decided again, several times where both are about one workflow. A
-// no-op that shared a batch with the cancellation of a workflow of 400 tasks was accepted after 1.8 s, because the
-// batch was decided 24 times. So the requests that need no such rows are committed without the others, and the others
-// join the contended calls, of which one batch is committed at a time.
+// A transaction may need rows that another one has locked, and may not wait for them because of the order of locks.
+// Then it drops all its decisions and decides again, several times if both work on one workflow. A no-op in one batch
+// with the cancellation of a workflow of 400 tasks was accepted after 1.8 s, because the batch was decided 24 times. So
+// the requests that need no such rows are committed without the others, and the others join the contended calls, which
+// are committed one batch at a time.
 type splitBatch struct {
-	independent []op // need the row of one execution at the most, which is no part of a workflow and holds no key
+	independent []op // need at most the row of one execution, which is not part of a workflow and holds no key
 	loops       []op // name no execution: requests of the engine's loops and of sessions
 	others      []op
 }
 
 func (*splitBatch) Error() string { return "the batch is committed in parts" }
 
-// split returns a *splitBatch of a batch of plain calls that met a conflict. It returns the conflict where the batch is
-// to be decided again as it is: any other batch, and the second try of a request alone.
+// split returns a *splitBatch of a batch of plain calls that met a conflict. It returns the conflict if the batch must be decided again as
+// it is: any other batch, and the second try of a single request.
 func (t *transaction) split(ops []op, batchSource source, conflict error) error {
 	if !errors.Is(conflict, store.ErrConflict) || batchSource != sourcePlain || t.postpones {
 		return conflict
@@ -59,9 +59,9 @@ func (t *transaction) independent(o op) bool {
 	}
 }
 
-// commitSplit commits the independent requests and the loops' requests, each as one batch, and hands the others in
-// again as contended calls. An engine that is ending commits the others too, as sourceContended, so that they are not
-// split again. The claimers go with the first batch that is committed here, or alone where there is none.
+// commitSplit commits the independent requests and the loops' requests, each as one batch, and requeues the others as
+// contended calls. A stopping engine commits the others too, as sourceContended, so that they are not split again. The
+// claimers go with the first batch that is committed here, or alone if there is none.
 func (e *Engine) commitSplit(ctx context.Context, s *splitBatch, claimers *roster) {
 	e.counters.conflicts.Add(1)
 	requeued := e.requeueContended(s.others)
@@ -79,7 +79,7 @@ func (e *Engine) commitSplit(ctx context.Context, s *splitBatch, claimers *roste
 	}
 }
 
-// requeueContended hands requests in again, as contended ones. It reports whether it did: an engine that is ending commits them at once.
+// requeueContended enqueues requests again as contended ones, and reports whether it did: a stopping engine commits them at once.
 func (e *Engine) requeueContended(ops []op) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

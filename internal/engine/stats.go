@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// counters count what the engine has done since it started.
+// counters count what the engine has done since its start.
 type counters struct {
 	submitted, claimed          atomic.Int64
 	ended                       byStatus[atomic.Int64]
@@ -26,7 +26,7 @@ type counters struct {
 	enforcements                [flow.EnforcementFailed + 1]atomic.Int64 // by state
 }
 
-// maximum is the largest of the values that it was told.
+// maximum is the largest value it has been given.
 type maximum struct{ atomic.Int64 }
 
 func (m *maximum) raise(to int64) {
@@ -34,30 +34,30 @@ func (m *maximum) raise(to int64) {
 	}
 }
 
-// byStatus holds one value for each status with which executions end: the last ones of flow.Stages.
+// byStatus holds one value for each final status: the last ones of flow.Stages.
 type byStatus[T any] [flow.TimedOut - flow.Completed + 1]T
 
 func (b *byStatus[T]) as(s flow.Stage) *T { return &b[s-flow.Completed] }
 
-// Stats is what an engine has done since it started. Counts are of this replica alone.
+// Stats is what an engine has done since its start. Counts are of this replica alone.
 type Stats struct {
 	Submitted    int64 `json:"submitted"`
 	Claimed      int64 `json:"claimed"`
-	Finished     int64 `json:"finished"`    // in all, whatever the status
-	Fenced       int64 `json:"fenced"`      // reports of attempts that were over
+	Finished     int64 `json:"finished"`    // of any status
+	Fenced       int64 `json:"fenced"`      // reports of attempts that had ended
 	Refused      int64 `json:"refused"`     // reports that contradicted the history
 	Duplicates   int64 `json:"duplicates"`  // events that were known already
-	Lost         int64 `json:"lost"`        // attempts taken back from workers that were lost, or had lost their history
-	HandedBack   int64 `json:"handed_back"` // attempts that their workers gave up: they were shut down, or the machine or server was gone
+	Lost         int64 `json:"lost"`        // attempts taken back from lost workers, and from workers that lost their history
+	HandedBack   int64 `json:"handed_back"` // attempts that their workers gave up: shut down, or their machine or server was gone
 	LostSessions int64 `json:"lost_sessions"`
 	Gaps         int64 `json:"gaps"` // attempts ended because an event never came
 	Purged       int64 `json:"purged"`
-	Skipped      int64 `json:"skipped"`    // executions that a loop could not handle and passed over
-	PutAside     int64 `json:"put_aside"`  // decisions that were refused, and whose executions were put aside
-	Unreadable   int   `json:"unreadable"` // rows of live executions that the store cannot decode and passes over
+	Skipped      int64 `json:"skipped"`    // executions that a loop could not handle and skipped
+	PutAside     int64 `json:"put_aside"`  // refused decisions whose executions were put aside
+	Unreadable   int   `json:"unreadable"` // rows of live executions that the store cannot decode and skips
 
 	TicksFired  int64            `json:"ticks_fired"`
-	TicksMissed map[string]int64 `json:"ticks_missed"` // of schedules that were neither paused nor edited, by why; each why has its count
+	TicksMissed map[string]int64 `json:"ticks_missed"` // of schedules that were neither paused nor edited, by reason; each reason has one
 
 	Signals      map[string]int64 `json:"signals"`      // accepted, by kind of source
 	Enforcements map[string]int64 `json:"enforcements"` // by state
@@ -66,20 +66,20 @@ type Stats struct {
 	Requests      int64 `json:"requests"` // in those commits
 	FailedCommits int64 `json:"failed_commits"`
 	Conflicts     int64 `json:"conflicts"`
-	// LongestDecision is how long others have waited at most for what one transaction decided, and MostComputed how many operations of
-	// users' expressions one has computed at most.
+	// LongestDecision is the longest decision of one transaction, for which other requests had to wait, and MostComputed the most operations
+	// of users' expressions in one.
 	LongestDecision time.Duration `json:"longest_decision"`
 	MostComputed    int64         `json:"most_computed"`
 	Pending         int           `json:"pending"` // requests waiting for a commit
 	Takers          int           `json:"takers"`  // workers waiting for work
 
-	Ended map[flow.Stage]int64 `json:"ended"` // Finished by status; each that there is has its count
+	Ended map[flow.Stage]int64 `json:"ended"` // Finished by status; every status has its count
 
-	CommitAge  time.Duration `json:"commit_age"`  // of the oldest transaction of the committers that is under way; 0: none is
-	PendingAge time.Duration `json:"pending_age"` // of the oldest request that waits for one; 0: none does
+	CommitAge  time.Duration `json:"commit_age"`  // of the oldest running transaction of the committers; 0: none
+	PendingAge time.Duration `json:"pending_age"` // of the oldest request that waits for one; 0: none
 
-	Retention time.Duration `json:"retention"`         // 0: what has ended is kept for ever
-	Retained  time.Time     `json:"retained,omitzero"` // when retention was last through all that has ended; zero: not yet
+	Retention time.Duration `json:"retention"`         // 0: ended executions are kept for ever
+	Retained  time.Time     `json:"retained,omitzero"` // when retention last finished a pass over all ended executions; zero: not yet
 }
 
 // Stats returns the counters.
@@ -134,7 +134,7 @@ func (c *counters) committed(requests int) {
 	c.requests.Add(int64(requests))
 }
 
-// receipts counts what became of reports and says whether any was turned away.
+// receipts counts the verdicts on reports and returns whether any was turned away.
 func (c *counters) receipts(rs []flow.Receipt) (away bool) {
 	for i := range rs {
 		switch rs[i].Verdict {

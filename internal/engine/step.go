@@ -21,27 +21,26 @@ type step struct {
 	p       *progress
 	outputs map[int]orchestration.Output
 	plan    orchestration.Plan
-	ends    orchestration.Change // the ends of children that made it necessary
+	ends    orchestration.Change // the ends of children that caused it
 	more    bool                 // it does not fit into this transaction
-	begins  bool                 // the clean-up of the workflow begins with it
+	begins  bool                 // it begins the clean-up of the workflow
 	reuses  reuses               // of a rerun
-	// prepared has the requests of the children of the plan, in its order; unprepared is why one could not be made, which is an error of the
-	// store.
+	// prepared has the requests of the planned children, in order; unprepared is the store's error if one could not be made.
 	prepared   []childRequest
 	unprepared error
 }
 
 const (
-	// outputsLimit is how many bytes of outputs a step reads. Decoded they take several times as much memory.
+	// outputsLimit is how many bytes of outputs a step reads. Decoded, they take several times as much memory.
 	outputsLimit = 32 << 20
-	// endsAtOnce is how many open children of a task are ended at a time.
+	// endsAtOnce is how many open children of a task are ended together.
 	endsAtOnce = 500
-	// handedDownLimit is how many bytes of the reason of a cancelled workflow each of its children is given, in its row and in an
-	// event; the whole reason is the workflow's. Of 4,096 bytes, which a reason may have, 2,000 children would have 16 MB.
+	// handedDownLimit bounds, in bytes, the part of a cancelled workflow's reason that each of its children gets, in its row and in an event;
+	// the workflow has the whole reason. With reasons of 4,096 bytes, 2,000 children would have 16 MB.
 	handedDownLimit = 200
 )
 
-// take works the step out and carries it out. l is what the store told of the workflow; nil: the transaction knows it.
+// take decides the step and carries it out. l is the store's answer about the workflow; nil: the transaction knows it.
 func (s *step) take(ctx context.Context, l *store.LockedWorkflow) error {
 	s.follow(l)
 	if c := s.w.State.Cancel; c != nil {
@@ -55,8 +54,8 @@ func (s *step) take(ctx context.Context, l *store.LockedWorkflow) error {
 	return s.carryOut(ctx)
 }
 
-// cleanUp decides whether the workflow, which was ordered to end, first runs the tasks that survive that. When its clean-up is over,
-// what it has started is ordered to end; the clean-ups of sub-workflows that were ordered before are bounded by the same moment.
+// cleanUp decides whether a workflow that was ordered to end first runs its clean-up tasks. When the clean-up is over, everything it has
+// started is ordered to end; clean-ups of sub-workflows that were ordered earlier end at the same time.
 func (s *step) cleanUp() {
 	st := s.p.tracker.State()
 	s.w.BoundCleanup(s.w.State.Cancel.At.Add(s.def.CleanupTimeout))
@@ -74,7 +73,7 @@ func (s *step) cleanUp() {
 	st.Cleaning = c.Cleaning && !c.Over
 }
 
-// follow finds out how far the workflow is: from the transaction and what this replica followed before it, or by its rows.
+// follow finds the progress of the workflow: from the transaction and what this replica followed before, or from its rows.
 func (s *step) follow(l *store.LockedWorkflow) {
 	workflowAttempt := attemptOf(s.w)
 	if s.p = s.t.workflows.progress[workflowAttempt]; s.p == nil {
@@ -88,10 +87,10 @@ func (s *step) follow(l *store.LockedWorkflow) {
 	s.ends = s.t.noteEnds(s.p, !counted)
 }
 
-// decide works out what the workflow does next, until it has to wait.
+// decide plans what the workflow does next, until it has to wait.
 func (s *step) decide(ctx context.Context) (err error) {
 	if s.w.State.Pause != nil && s.w.State.Cancel == nil {
-		return nil // only what has ended is counted
+		return nil // only ends are counted
 	}
 	st := s.p.tracker.State()
 	facts := &orchestration.Facts{
@@ -130,7 +129,7 @@ func (s *step) decide(ctx context.Context) (err error) {
 	}
 }
 
-// payloadBytes is about how many bytes the inputs of the children of the plan have, and the outputs that they reuse.
+// payloadBytes is about how many bytes the inputs of the planned children and their reused outputs have.
 func (s *step) payloadBytes() (n int) {
 	n = s.reuses.bytes
 	for i := range s.plan.Children {
@@ -139,8 +138,8 @@ func (s *step) payloadBytes() (n int) {
 	return n
 }
 
-// loadFor loads what expressions of a step look at: the workflow's input, outputs, and why tasks failed. A workflow that was ordered
-// to end evaluates none: its outcome is the order's.
+// loadFor loads what the expressions of a step read: the workflow's input, outputs, and the errors of tasks. A workflow that was ordered to
+// end evaluates none: its outcome is the order's.
 func (s *step) loadFor(ctx context.Context, next *orchestration.Step) error {
 	if st := s.p.tracker.State(); st.Ending != 0 && !st.Cleaning {
 		return nil
@@ -151,12 +150,12 @@ func (s *step) loadFor(ctx context.Context, next *orchestration.Step) error {
 	return s.loadOutputs(ctx, append(next.Outputs(s.def, s.p.items), s.failures()...))
 }
 
-// failures names the tasks of which it is not known yet why they failed.
+// failures are the tasks whose error is not known yet.
 func (s *step) failures() []int {
 	var tasks []int
 	for i, t := range s.def.Tasks {
 		if t.Repeat != nil && t.ContinueOnError {
-			continue // its error is that of its mark
+			continue // its mark has the error
 		}
 		if s.p.tracker.State().Tasks[i].Unexplained() {
 			tasks = append(tasks, i)
@@ -165,8 +164,7 @@ func (s *step) failures() []int {
 	return tasks
 }
 
-// loadOutputs fetches what the children of tasks ended with: from the transaction where all of them ended in it, else from the
-// store.
+// loadOutputs loads the outcomes of the children of tasks: from the transaction if all of them ended in it, else from the store.
 func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 	var names []string
 	for _, i := range tasks {
@@ -202,8 +200,8 @@ func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 	return nil
 }
 
-// loadOneByOne loads the outputs of tasks that are too large together. Expressions that look at one which is too large by
-// itself fail; the others see theirs, as long as all of them fit.
+// loadOneByOne loads the outputs of tasks that are too large together. Expressions that read an output that is too large by itself fail;
+// the others get theirs, while all of them fit.
 func (s *step) loadOneByOne(ctx context.Context, names []string) error {
 	remaining := int64(outputsLimit)
 	for _, name := range names {
@@ -225,8 +223,7 @@ func (s *step) loadOneByOne(ctx context.Context, names []string) error {
 	return nil
 }
 
-// endedHere returns how the children of a task ended, in index order, when all that have ended did so in this transaction; else
-// nil.
+// endedHere returns the outcomes of a task's children, in index order, if all ended children ended in this transaction; else nil.
 func (s *step) endedHere(task int) []store.ChildOutcome {
 	p, here := &s.p.tracker.State().Tasks[task], s.t.workflows.ended[s.w.ID]
 	all := p.Completed + p.Failed + p.Cancelled + p.TimedOut
@@ -247,7 +244,7 @@ func (s *step) endedHere(task int) []store.ChildOutcome {
 	return children
 }
 
-// setOutcomes makes the output of a task from the outcomes of its children, given in index order, and notes why they failed.
+// setOutcomes makes the output of a task from the outcomes of its children, given in index order, and records their errors.
 func (s *step) setOutcomes(task int, children []store.ChildOutcome) {
 	p, foreach := &s.p.tracker.State().Tasks[task], s.def.Tasks[task].Foreach != nil
 	var out orchestration.Output
@@ -310,7 +307,7 @@ func (s *step) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// advanceData is the data of the event EvAdvanced of this step; nil where no task was started, finished or skipped and no clean-up begins.
+// advanceData is the data of the event EvAdvanced of this step; nil if no task was started, finished or skipped and no clean-up begins.
 func (s *step) advanceData() json.RawMessage {
 	if len(s.plan.Marks)+len(s.plan.Children) == 0 && !s.begins {
 		return nil
@@ -326,8 +323,8 @@ func (s *step) advanceData() json.RawMessage {
 	return data
 }
 
-// endChildren orders open children of tasks to end: all of them, or only those that neither a worker nor the engine holds yet.
-// all tells whether these were all; a transaction ends no more than it has room for, and another one the rest.
+// endChildren orders open children of tasks to end: all of them, or only those that neither a worker nor the engine holds yet. all reports
+// whether these were all; a transaction ends as many as it has room for, and the next one the rest.
 func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool, all *bool) (err error) {
 	if len(tasks) == 0 {
 		return nil
@@ -401,7 +398,7 @@ func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, u
 	}
 }
 
-// endUndefined ends a workflow that is to end and whose definition this version of the program cannot read.
+// endUndefined ends a cancelled workflow whose definition this version of the program cannot read.
 func (t *transaction) endUndefined(ctx context.Context, w *flow.Draft) error {
 	c := w.State.Cancel
 	all, err := t.endOpen(ctx, w, "", false, c.Code, c.Reason)
@@ -428,7 +425,7 @@ func (t *transaction) endUndefined(ctx context.Context, w *flow.Draft) error {
 	case !all:
 		return t.postpone(w, nil)
 	case open > 0:
-		return nil // their ends bring the workflow back
+		return nil // their ends make the workflow due again
 	}
 	return w.Finish(c.As, flow.Outcome{Error: &flow.Error{Code: c.Code, Message: c.Reason}}, t.now, t.e.opts.Random())
 }

@@ -22,15 +22,15 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Submission asks for one execution. Zero fields mean the action's own settings, then Pawl's.
+// Submission is a request for one execution. Zero fields mean the action's settings, then Pawl's defaults.
 type Submission struct {
 	Action string          // a registered name, "name@version", "name@alias", or a built-in kind for ad-hoc work
-	Input  json.RawMessage // for a built-in kind: what its handler gets
+	Input  json.RawMessage // for a built-in kind: its handler's payload
 
 	Queue        string
 	Priority     *int
 	Labels       map[string]string
-	WorkerLabels map[string]string `json:",omitempty"` // those that a worker must have to get it; absent from the hash when empty
+	WorkerLabels map[string]string `json:",omitempty"` // labels that its worker must have; absent from the hash when empty
 	flow.Settings
 	Retry     *flow.Retry
 	Key       string
@@ -39,38 +39,37 @@ type Submission struct {
 	WhenFull  flow.WhenFull
 	Rate      *flow.Rate `json:",omitempty"` // nil: the action's own; absent from the hash then
 	NotBefore time.Time
-	Cache     *Cache        `json:",omitempty"` // under what its outcome is looked for, and kept; absent from the hash when nil
-	NoCache   bool          `json:",omitempty"` // none of its tasks ends with an outcome that was kept; absent from the hash when false
-	StartIn   time.Duration `json:",omitempty"` // NotBefore, counted from when the submission is accepted; absent from the hash when 0
+	Cache     *Cache        `json:",omitempty"` // the cache for its outcome; absent from the hash when nil
+	NoCache   bool          `json:",omitempty"` // none of its tasks uses a kept outcome; absent from the hash when false
+	StartIn   time.Duration `json:",omitempty"` // NotBefore, counted from its acceptance; absent from the hash when 0
 
-	// IdempotencyKey makes submitting again harmless: the same submission gives the same execution, another one
-	// ErrIdempotencyMismatch. That holds also when the submission would be refused by now: what decides is whether it was
-	// accepted before.
+	// IdempotencyKey makes a repeated submission harmless: the same submission returns the same execution, another one ErrIdempotencyMismatch.
+	// That holds even if the submission would be refused by now.
 	IdempotencyKey string
 	Traceparent    string
-	Rules          []string `json:"-"` // that have led to it
-	// Refused is why the caller does not let the submission in. It is then its verdict, unless the same submission was
-	// accepted before under its idempotency key.
+	Rules          []string `json:"-"` // they have led to it
+	// Refused is why the caller does not accept the submission. It is the verdict, unless the same submission was accepted
+	// before under its idempotency key.
 	Refused error `json:"-"`
 
-	work *definition.Work // counts what the making of its request computes; nil: nothing does
+	work *definition.Work // counts the work of making its request; nil: it is not counted
 }
 
-// Cache asks for an outcome that is kept of an execution with the same to do, and that its own is kept.
+// Cache allows an execution to use the kept outcome of another one with the same work, and to keep its own.
 type Cache struct {
-	TTL time.Duration // how old the outcome may be
-	Key *string       // stands for what it is given; nil: that itself
+	TTL time.Duration // the greatest age of the outcome
+	Key *string       // replaces the input; nil: the input counts
 }
 
 // Submitted is the verdict on one submission.
 type Submitted struct {
 	Execution flow.ID
 	Existing  bool  // an earlier submission with the same idempotency key made it
-	Err       error // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
+	Err       error // *Invalid, ErrIdempotencyMismatch, or the error of the commit
 }
 
-// Submit accepts executions; each has its own verdict, and an accepted one is durable when Submit returns. The error is
-// for the whole call: nothing is known then about what was accepted.
+// Submit accepts executions; each has its own verdict, and an accepted one is durable when Submit returns. The error is for the whole call:
+// then it is not known what was accepted.
 func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
 	ops := make([]submitOp, len(subs))
 	prepared := make([]*submitOp, 0, len(subs))
@@ -93,8 +92,8 @@ func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, er
 	return out, nil
 }
 
-// CheckSubmission is what a submission would ask for if it were submitted now, or an Invalid with everything that is
-// wrong with it. It changes nothing, and is no promise: its definition may change before it is submitted.
+// CheckSubmission returns the request that a submission would make now, or an Invalid with everything that is wrong
+// with it. It changes nothing, and guarantees nothing: the definition may change before the submission.
 func (e *Engine) CheckSubmission(ctx context.Context, s Submission) (flow.Request, error) {
 	return e.checkedRequest(ctx, &s, e.opts.NewID())
 }
@@ -115,20 +114,20 @@ func (e *Engine) submit(ctx context.Context, ops ...*submitOp) error {
 	return g.wait(ctx)
 }
 
-// submitOp asks for one execution. Its verdict is read when its group is done.
+// submitOp is the request for one execution. Its verdict is read when its group is done.
 type submitOp struct {
 	id        flow.ID
 	request   flow.Request
-	refused   error // why there is no request: only what was accepted before under the key can be the answer
+	refused   error // why there is no request: the answer can only be an earlier execution under the key
 	key       string
 	hash      [32]byte
 	verdict   Submitted
 	group     *group
-	submitted *atomic.Int64 // counts the executions that were submitted
-	sums      []blob.Sum    // of the uploads that it names
-	startIn   time.Duration // NotBefore, counted from the transaction's time; 0: NotBefore of the request
+	submitted *atomic.Int64 // counts submitted executions
+	sums      []blob.Sum    // of its uploads
+	startIn   time.Duration // NotBefore, from the transaction's time; 0: NotBefore of the request
 	reuses    []store.Reuse // of a rerun
-	cached    bool          // it ends with an outcome that is kept, if there is one
+	cached    bool          // it ends with a kept outcome, if there is one
 }
 
 func (o *submitOp) want(t *transaction) {
@@ -195,14 +194,14 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 		return err
 	}
 	if o.key != "" {
-		// After admit, which may write what has been decided so far: the row of a key names that of its execution, which is not written
-		// before admit has noted it as changed.
+		// After admit, which may write the decisions so far: the row of a key refers to the execution's row, which is written only after admit
+		// has recorded it as changed.
 		t.changes.idempotency = append(t.changes.idempotency, t.loaded.idempotency[o.key])
 	}
 	return nil
 }
 
-// refusal is why the transaction accepts no execution; nil: it accepts one.
+// refusal is why the transaction does not accept the execution; nil: it does.
 func (o *submitOp) refusal(t *transaction) error {
 	if o.refused != nil || len(o.sums) == 0 {
 		return o.refused
@@ -211,7 +210,7 @@ func (o *submitOp) refusal(t *transaction) error {
 }
 
 // labelWeight is how many times as long a byte of a label takes to write as one of an input: labels are rows with an index. 64 executions
-// with 64 labels of 512 bytes each, 2 MB, took 350 ms where 2 processors had to run much else.
+// with 64 labels of 512 bytes each, 2 MB, took 350 ms on 2 busy processors.
 const labelWeight = 4
 
 func (o *submitOp) size() int {
@@ -237,7 +236,7 @@ func (o *submitOp) done(err error) {
 	o.group.done()
 }
 
-// prepare puts into o what a submission asks for, or says everything that is wrong with it.
+// prepare fills o with the request of a submission, or returns everything that is wrong with it.
 func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error {
 	id := e.opts.NewID()
 	r, err := e.request(ctx, s, id)
@@ -249,7 +248,7 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 	return nil
 }
 
-// request is checkedRequest for a submission that would get an id, and stores the name of the request's routing key.
+// request is checkedRequest for a submission with an id, and stores the request's routing key.
 func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	r, err := e.checkedRequest(ctx, s, id)
 	if err != nil {
@@ -258,8 +257,8 @@ func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.R
 	return r, e.commitRoutingKey(ctx, r.Queue)
 }
 
-// checkedRequest makes the request that a submission asks for, under its routing key, or says everything that is wrong with it.
-// It stores nothing: the store may not have the routing key yet.
+// checkedRequest makes the request of a submission, under its routing key, or returns everything that is wrong with it. It stores nothing:
+// the store may not have the routing key yet.
 func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	if s.Refused != nil {
 		return flow.Request{}, s.Refused
@@ -308,8 +307,8 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 	return nil
 }
 
-// resolve makes the request for a submission from the action's definition. Where an alias stands for several versions, the same idempotency
-// key gets the same one; without a key, the id of the execution.
+// resolve makes the request for a submission from the action's definition. If an alias has several versions, the same idempotency key gets
+// the same one; without a key the id of the execution chooses.
 func (e *Engine) resolve(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
 	if kind := flow.Kind(s.Action); kind.AdHoc() {
 		return requests.BuiltIn(kind, s.Input), e.checkPayload(ctx, kind, s.Input, "input")
@@ -343,7 +342,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, id flow.ID) (flow.R
 	return r, e.checkPayload(ctx, r.Kind, r.Payload(), "with")
 }
 
-// checkPayload says what is wrong with the payload of a built-in kind; field is where it was given.
+// checkPayload returns what is wrong with the payload of a built-in kind; field is its field in the request.
 func (e *Engine) checkPayload(ctx context.Context, kind flow.Kind, payload json.RawMessage, field string) (err error) {
 	if check := e.engineKind(kind).Check; check != nil {
 		err = check(ctx, payload, field)
@@ -378,7 +377,7 @@ func inputProblems(err error) error {
 	return v
 }
 
-// override lays what the submitter said over the action's settings.
+// override applies the submitter's settings over the action's.
 func (s *Submission) override(r *flow.Request) {
 	requests.Apply(r, &definition.Settings{
 		Queue: s.Queue, Priority: s.Priority, Settings: s.Settings, Retry: s.Retry, Labels: s.Labels, WorkerLabels: s.WorkerLabels,

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// engineForSubpackages gives the packages in the directory of this one what they need of the engine. They cannot import
-// it: it imports them.
+// engineForSubpackages is the part of the engine that the packages in its directory use. They cannot import the engine, because it imports
+// them.
 type engineForSubpackages struct{ *Engine }
 
 // StillKept refuses an execution that retention may be removing.
@@ -26,10 +26,10 @@ func (e engineForSubpackages) StillKept(ctx context.Context, x *flow.Execution) 
 // Inquiries are the questions that executions put to people.
 func (e *Engine) Inquiries() *inquiries.Inquiries { return e.inquiries }
 
-// Uploads are the contents that clients have sent.
+// Uploads are the contents that clients have uploaded.
 func (e *Engine) Uploads() *uploads.Uploads { return e.uploads }
 
-// Archives writes executions into archives, and stores those of one in an empty store.
+// Archives writes executions into archives, and stores an archive in an empty store.
 func (e *Engine) Archives() *archives.Archives {
 	return &archives.Archives{Store: e.opts.Store, Blobs: e.opts.Blobs, Uploads: e.uploads, Update: e.update, Engine: engineForSubpackages{e}, MostBlob: mostBlob}
 }
@@ -38,7 +38,7 @@ func (e *Engine) explainer() *why.Explainer {
 	return &why.Explainer{Store: e.opts.Store, Catalog: e.catalog, Engine: engineForSubpackages{e}, Waits: &e.awaited, Cut: e.opts.Unreachable}
 }
 
-// Why says what an execution is waiting for.
+// Why explains what an execution waits for.
 func (e *Engine) Why(ctx context.Context, id flow.ID) (api.Why, error) {
 	w, err := e.explainer().Execution(ctx, id)
 	if err != nil || w.Waiting == "nothing" {
@@ -52,7 +52,7 @@ func (e *Engine) Why(ctx context.Context, id flow.ID) (api.Why, error) {
 	return w, nil
 }
 
-// WhySchedule says what a schedule waits for.
+// WhySchedule explains what a schedule waits for.
 func (e *Engine) WhySchedule(ctx context.Context, name string) (api.ScheduleWhy, error) {
 	k, d, err := e.Schedule(ctx, name)
 	if err != nil {
@@ -72,5 +72,5 @@ func (e *Engine) WhySchedule(ctx context.Context, name string) (api.ScheduleWhy,
 // Finder finds executions by conditions.
 func (e *Engine) Finder() *find.Finder { return &find.Finder{Store: e.opts.Store, Catalog: e.catalog} }
 
-// Histories replays what the store has recorded.
+// Histories replays the recorded histories.
 func (e *Engine) Histories() *histories.Histories { return histories.Of(e.opts.Store, e.catalog) }

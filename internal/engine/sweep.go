@@ -15,16 +15,16 @@ import (
 
 const (
 	dueBatch  = 500
-	dueAtMost = 15 * time.Second // after a look that failed
+	dueAtMost = 15 * time.Second // after a failed look
 	dueAgain  = time.Second      // after a look at which something was put aside
 )
 
-// moments wakes a loop at the earliest of the moments that others announce.
+// moments wakes a loop at the earliest announced moment.
 type moments chan time.Time // capacity 1
 
 func newMoments() moments { return make(moments, 1) }
 
-// announce lets the loop look again no later than at t.
+// announce makes the loop look again no later than at t.
 func (m moments) announce(t time.Time) {
 	for {
 		select {
@@ -38,11 +38,11 @@ func (m moments) announce(t time.Time) {
 	}
 }
 
-// dueAt lets the sweep look at the clock again no later than at t.
+// dueAt makes the sweep look no later than at t.
 func (e *Engine) dueAt(t time.Time) { e.nextDue.announce(t) }
 
-// sweepDue decides about executions whose time has come: waits that are over, deadlines that have passed, gaps that did
-// not close. It is level-triggered: what one look misses, the next one finds. What other replicas have made due watchPending announces.
+// sweepDue decides about due executions: waits that are over, deadlines that have passed, gaps that did not close. It is level-triggered:
+// what one look misses, the next one finds. watchPending announces what other replicas have made due.
 func (e *Engine) sweepDue(ctx context.Context) {
 	for {
 		pause, err := e.decideDue(ctx)
@@ -58,10 +58,10 @@ func (e *Engine) sweepDue(ctx context.Context) {
 	}
 }
 
-// sleepUntil waits until the earlier of at and what is announced meanwhile; false means that ctx has ended.
+// sleepUntil waits until the earlier of at and the announced moments; false means that ctx has ended.
 func (m moments) sleepUntil(ctx context.Context, at time.Time) bool {
 	select {
-	case t := <-m: // announced during the last look: heard first, or it would cause another one after the next
+	case t := <-m: // announced during the last look; read first, because it would otherwise cause an extra look later
 		if t.Before(at) {
 			at = t
 		}
@@ -84,7 +84,7 @@ func (m moments) sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// decideDue decides about all that is due and returns how long it is, by the database's clock, until the next thing will be.
+// decideDue decides about all due executions and returns the time, by the database's clock, until the next one is due.
 func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 	for {
 		next, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (time.Duration, error) {
@@ -113,8 +113,8 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// decideDueEach decides about what is due one execution at a time, after all of it together was refused. What is refused alone
-// is put aside, so that the next look does not find it first.
+// decideDueEach decides about due executions one at a time, after all of them together were refused. It puts aside those that are refused
+// alone, so that the next look does not find them first.
 func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 	ids, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
 		xs, _, err := t.tx.Due(ctx, t.now, dueBatch)
@@ -143,7 +143,7 @@ func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 	return dueAgain, nil
 }
 
-// setAside puts an execution aside. One of which even that is refused is passed over.
+// setAside puts an execution aside. If that is refused too, the execution is skipped.
 func (e *Engine) setAside(ctx context.Context, id flow.ID, why error) error {
 	err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
 		if d := t.Draft(id); d != nil && !d.Stage.Terminal() {
@@ -176,7 +176,7 @@ func (t *transaction) decideAllDue(ctx context.Context, due []*flow.Draft) error
 	return t.admit(ctx, starting)
 }
 
-// decideDueOne decides about one execution whose Wake has come, and reports whether it is now to be admitted.
+// decideDueOne decides about one execution whose Wake has come, and reports whether it must be admitted now.
 func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, error) {
 	passed := func(deadline time.Time) bool { return !deadline.IsZero() && !deadline.After(t.now) }
 	var err error
@@ -185,7 +185,7 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 	}
 	if d.Kind == flow.KindWorkflow && d.Place == flow.Held {
 		if d.Aside != nil || passed(d.WakeAt) {
-			t.workflows.due[d.ID] = true // its step says whether it is over with being aside, or postponed
+			t.workflows.due[d.ID] = true // its step decides whether it is still aside or postponed
 		}
 	} else if d.Aside != nil {
 		d.ClearAside()
@@ -194,7 +194,7 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 	if d.StandsStill() && (d.Kind != flow.KindWorkflow || d.Place != flow.Held) {
 		if passed(d.State.Pause.Until) {
 			t.Changed(d)
-			return false, d.Resume("", "", t.now) // its timers go on, and are looked at when they are due
+			return false, d.Resume("", "", t.now) // its timers continue, and are checked when they are due
 		}
 		return d.WaitsForSlot() && passed(d.WakeAt), nil
 	}
@@ -225,13 +225,13 @@ func (t *transaction) decideDueOne(ctx context.Context, d *flow.Draft) (bool, er
 	return false, err
 }
 
-// passedBefore reports whether a deadline of an execution that the engine runs itself came before a moment.
+// passedBefore reports whether a deadline of an execution that the engine runs came before a moment.
 func passedBefore(d *flow.Draft, at time.Time) bool {
 	before := func(deadline time.Time) bool { return !deadline.IsZero() && deadline.Before(at) }
 	return before(d.TotalDeadline()) || before(d.EngineDeadline())
 }
 
-// sweepBlobs has the blob store remove, now and then, what broken uploads have left behind.
+// sweepBlobs makes the blob store remove, from time to time, the remains of broken uploads.
 func (e *Engine) sweepBlobs(ctx context.Context) {
 	sweeper, ok := e.opts.Blobs.(blob.Sweeper)
 	if !ok || !loop.Sleep(ctx, e.jittered(purgeEvery), nil) {
@@ -242,7 +242,7 @@ func (e *Engine) sweepBlobs(ctx context.Context) {
 	})
 }
 
-// now asks the database's clock.
+// now reads the database's clock.
 func (e *Engine) now(ctx context.Context) (time.Time, error) {
 	return inBatch(ctx, e, nil, func(_ context.Context, t *transaction) (time.Time, error) { return t.now, nil })
 }

@@ -10,14 +10,14 @@ import (
 const (
 	// waitListsPage is how many wait lists are read at once.
 	waitListsPage = 200
-	// waitListsPauseFactor is how long the next look waits at least: after a look of d for waitListsPauseFactor*d, so that looks
-	// take at most 5 % of the time. Chosen, not measured.
+	// waitListsPauseFactor makes the loop pause for waitListsPauseFactor*d after a look that took d, so that looks take at most 5 % of the
+	// time. Chosen, not measured.
 	waitListsPauseFactor = 20
 )
 
-// sweepWaitLists lets the wait lists of keys go on whose head may go. It looks at every second look of watchPending
-// (waitListsRounds): every 8 to 10 s, and more often where a sixth of a lease is less than 5 s. The transaction that frees
-// a slot admits the next; what is found here was left over by one that could not.
+// sweepWaitLists serves wait lists of keys whose head fits. It runs at every second read of watchPending (waitListsRounds): every 8 to 10
+// s, and more often if a sixth of a lease is less than 5 s. The transaction that frees a slot admits the next execution; the sweep finds
+// those left over by transactions that could not.
 func (e *Engine) sweepWaitLists(ctx context.Context) {
 	var rested time.Time
 	for {
@@ -37,7 +37,7 @@ func (e *Engine) sweepWaitLists(ctx context.Context) {
 	}
 }
 
-// serveWaitLists hands in a request for each wait list whose head may go.
+// serveWaitLists enqueues a request for each wait list whose head fits.
 func (e *Engine) serveWaitLists(ctx context.Context) error {
 	for after := ""; ; {
 		waitLists, err := e.opts.Store.WaitLists(ctx, after, waitListsPage)

@@ -22,22 +22,22 @@ import (
 
 const (
 	schedulesAtOnce = 2000 // that are read together
-	schedulesInPart = 500  // of these in one transaction
-	partsAtOnce     = 2    // while the documents of one part are read and planned, the other is carried out
+	schedulesInPart = 500  // schedules in one transaction
+	partsAtOnce     = 2    // the documents of one part are read and planned while the other is carried out
 	startsAtOnce    = 1000
-	schedulesAgain  = time.Second      // after a look that failed
-	scheduleAgain   = time.Minute      // until a schedule is looked at again about which a decision was refused
-	restAgain       = 10 * time.Second // until other servers look at a schedule of which one is starting the ticks that have passed
+	schedulesAgain  = time.Second      // after a failed look
+	scheduleAgain   = time.Minute      // until a schedule whose decision was refused is due again
+	restAgain       = 10 * time.Second // until other servers look at a schedule whose late ticks one server is starting
 )
 
 // tickClock is about how far the database's clock is ahead of the process's.
 type tickClock struct {
 	ahead time.Duration
-	until time.Time // by the process's clock; beyond it the database is asked
+	until time.Time // by the process's clock; after it the database is asked
 }
 
-// sweepSchedules fires the schedules that are due. Every server does so: what keeps two of them from firing a nominal time
-// twice is the key of its tick. The server that changes a schedule looks at once, the others when watchPending tells them.
+// sweepSchedules fires the due schedules. Every server does so: the key of a tick keeps two servers from firing a nominal time twice. The
+// server that changes a schedule looks at once, the others when watchPending wakes them.
 func (e *Engine) sweepSchedules(ctx context.Context) {
 	var clock tickClock
 	loop.Repeat(ctx, e.opts.Log, "firing schedules", schedulesAgain, e.schedules.wake, func(ctx context.Context) (time.Duration, error) {
@@ -46,8 +46,7 @@ func (e *Engine) sweepSchedules(ctx context.Context) {
 	})
 }
 
-// fireDue decides about the schedules that are due, and returns how long it is until the next one is. Where nothing is due soon
-// it costs one look at the index.
+// fireDue decides about the due schedules, and returns the time until the next one is due. If nothing is due soon, it reads the index once.
 func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, error) {
 	for {
 		_, next, err := e.opts.Store.DueSchedules(ctx, time.Time{}, 1)
@@ -73,14 +72,13 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 			turned, err = e.fireTurn(ctx, now)
 		}
 		if err != nil || !all && !turned {
-			return 50 * time.Millisecond, err // another server is at it
+			return 50 * time.Millisecond, err // another server is deciding about them
 		}
 	}
 }
 
-// fireTurn starts ticks of the schedule whose turn it is: as many as one transaction takes. It reports whether a schedule had a turn. Other
-// servers leave a schedule of which ticks are left alone for restAgain; after that, as after the end of this server, they count anew how
-// many ticks it catches up with.
+// fireTurn starts ticks of the schedule whose turn it is, as many as one transaction takes. It reports whether a schedule had a turn. Other
+// servers ignore a schedule with ticks left for restAgain. After that, or after the end of this server, they count its late ticks anew.
 func (e *Engine) fireTurn(ctx context.Context, now time.Time) (bool, error) {
 	name, f, waits := e.schedules.turns.Take()
 	if !waits {
@@ -99,8 +97,8 @@ func (e *Engine) fireTurn(ctx context.Context, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// goOn puts a plan that was carried out behind all others if ticks of it are left. The rest of one that was refused is left to the time
-// that its schedule is put off to.
+// goOn moves a plan with remaining ticks behind all others. The remaining ticks of a refused plan wait for the time to which its schedule
+// is put off.
 func (s *schedules) goOn(f *firing) {
 	if f.done && f.bad == nil && len(f.rest) > 0 {
 		s.turns.Turned(f.was.Name, f)
@@ -109,7 +107,7 @@ func (s *schedules) goOn(f *firing) {
 	}
 }
 
-// planTurn plans a turn of a schedule, or goes on with its plan; nil: it is not due any more.
+// planTurn plans a turn of a schedule, or continues its plan; nil: it is not due any more.
 func (e *Engine) planTurn(ctx context.Context, name string, f *firing, now time.Time) (_ *firing, err error) {
 	defer fault.Recovered(&err)
 	if f != nil {
@@ -125,7 +123,7 @@ func (e *Engine) planTurn(ctx context.Context, name string, f *firing, now time.
 	return e.plan(ctx, k, nil, now, true)
 }
 
-// fireParts decides about schedules that are due, part by part. all: about each of them that was planned.
+// fireParts decides about due schedules, part by part. all: each planned one was decided about.
 func (e *Engine) fireParts(ctx context.Context, due []store.Schedule, now time.Time) (all bool, err error) {
 	var wg sync.WaitGroup
 	var elsewhere atomic.Bool
@@ -148,7 +146,7 @@ func (e *Engine) fireParts(ctx context.Context, due []store.Schedule, now time.T
 	return !elsewhere.Load(), err
 }
 
-// firePart is fireParts for one part. Schedules that find no room in its transactions stay due.
+// firePart is fireParts for one part. Schedules that do not fit into its transactions stay due.
 func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Time) (whole bool, err error) {
 	defer fault.Recovered(&err)
 	documents, err := e.scheduleDocuments(ctx, due)
@@ -173,7 +171,7 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 		return true, nil
 	}
 	decided, err := e.fire(ctx, all)
-	for _, f := range all { // ticks that found no room in the transaction that carried out their plan take turns
+	for _, f := range all { // ticks that did not fit into the transaction of their plan take turns
 		if err == nil {
 			e.schedules.goOn(f)
 		}
@@ -181,8 +179,8 @@ func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Ti
 	return decided == len(all), err
 }
 
-// fire carries plans out in one transaction, and returns how many: what has changed since it was planned, or is being decided
-// about elsewhere, is left alone. A plan that is refused harms no other.
+// fire executes plans in one transaction, and returns how many. It skips schedules that have changed since, or that another transaction is
+// deciding about. A refused plan does not affect the others.
 func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err error) {
 	for _, f := range all {
 		f.done = false
@@ -244,7 +242,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 	return decided, errors.Join(failed...)
 }
 
-// noteFired counts and logs what a committed transaction has decided about schedules.
+// noteFired counts and logs the decisions of a committed transaction about schedules.
 func (e *Engine) noteFired(n *fired) {
 	e.counters.submitted.Add(int64(n.ticks))
 	e.counters.ticksFired.Add(int64(n.ticks))
@@ -262,20 +260,20 @@ func (e *Engine) noteFired(n *fired) {
 	}
 }
 
-// missedWhys are the reasons by which missed ticks are counted; the others are of schedules that were paused or edited.
+// missedWhys are the reasons by which missed ticks are counted; other reasons belong to paused or edited schedules.
 var missedWhys = [...]string{schedule.MissedLate, schedule.MissedBusy, schedule.MissedFault}
 
 // fired is what one transaction decided about schedules.
 type fired struct {
 	schedules int                  // that were decided about
 	ticks     int                  // that started an execution
-	missed    [len(missedWhys)]int // nominal times that did not, by why
-	lags      []time.Duration      // from when ticks were due to the transaction
+	missed    [len(missedWhys)]int // nominal times that did not, by reason
+	lags      []time.Duration      // from the due times of ticks to the transaction
 	paused    []string             // schedules that have paused themselves
 	changed   []store.Schedule
 }
 
-// mark notes which plans were carried out.
+// mark records which plans were executed.
 func (n *fired) mark(all []*firing) {
 	for _, f := range all {
 		if i := slices.IndexFunc(n.changed, func(k store.Schedule) bool { return k.Name == f.was.Name }); i >= 0 {
@@ -284,7 +282,7 @@ func (n *fired) mark(all []*firing) {
 	}
 }
 
-// late is how many nominal times were missed that something other than a running execution kept from starting one.
+// late is how many nominal times were missed for a reason other than a running execution.
 func (n *fired) late() (sum int) {
 	for i, why := range missedWhys {
 		if why != schedule.MissedBusy {
@@ -317,7 +315,7 @@ func (n *fired) count(all []*firing, changed []store.Schedule, ticks []store.Tic
 	}
 }
 
-// lastOf are the executions that must have ended before the next ones of their schedules start.
+// lastOf are the executions that must end before the next ones of their schedules start.
 func lastOf(all []*firing) (ids []flow.ID) {
 	for _, f := range all {
 		if f.bad == nil && f.d.Schedule.Overlap == schedule.OverlapSkip && !f.was.Execution.IsZero() {
@@ -327,7 +325,7 @@ func lastOf(all []*firing) (ids []flow.ID) {
 	return ids
 }
 
-// fire carries one plan out, but for the rows of the schedule itself and of its ticks, which it returns.
+// fire executes one plan, except for the rows of the schedule and of its ticks, which it returns.
 func (t *transaction) fire(ctx context.Context, f *firing) (k store.Schedule, ticks []store.Tick, err error) {
 	k = f.was
 	if f.bad != nil {
@@ -372,7 +370,7 @@ func (t *transaction) fire(ctx context.Context, f *firing) (k store.Schedule, ti
 	return k, ticks, nil
 }
 
-// missed are the times that are missed and not decided about yet, up to the first tick of the rest.
+// missed are the missed times that are not decided about yet, up to the first remaining tick.
 func (f *firing) missed() (all []schedule.Missed) {
 	for _, m := range f.plan.Missed {
 		if !m.First.Before(f.was.Next) && (len(f.rest) == 0 || m.First.Before(f.rest[0].Nominal)) {
@@ -382,8 +380,8 @@ func (f *firing) missed() (all []schedule.Missed) {
 	return all
 }
 
-// whyNotStarted says why a tick starts no execution: an earlier one of the schedule has not ended (busy), or the new
-// one is refused. Both are empty where the tick starts it.
+// whyNotStarted is why a tick starts no execution: an earlier one of the schedule has not ended (busy), or the new one
+// is refused. Both are empty if the tick starts it.
 func (t *transaction) whyNotStarted(ctx context.Context, d *definition.Definition, k *store.Schedule, s *plannedStart) (busy string, refusal, err error) {
 	if s.err != nil {
 		return "", s.err, nil
@@ -405,7 +403,7 @@ func (t *transaction) whyNotStarted(ctx context.Context, d *definition.Definitio
 	return "", refusal, err
 }
 
-// messageLimit is how many bytes the row of a tick has for why it was missed.
+// messageLimit bounds, in bytes, the stored reason of a missed tick.
 const messageLimit = 1000
 
 func shortMessage(err error) string {

@@ -13,11 +13,11 @@ import (
 type tickData struct {
 	Schedule string `json:"schedule"`
 	definition.Tick
-	Execution flow.ID `json:"execution"` // that the tick has started
+	Execution flow.ID `json:"execution"` // started by the tick
 }
 
-// recordTick keeps a signal of a tick that has started an execution, if some rule listens to the schedule: it is there
-// exactly when the tick is. The rules are asked about it in a transaction of its own, as about ends.
+// recordTick keeps a signal of a tick that has started an execution, if a rule listens to the schedule: it exists exactly if the tick does.
+// As for ends, another transaction evaluates the rules.
 func (t *transaction) recordTick(ctx context.Context, d *definition.Definition, tick *store.Tick, previous time.Time) error {
 	trigger := flow.TriggerTick + d.Name
 	generation, ok := t.Listens(trigger)

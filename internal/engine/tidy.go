@@ -7,15 +7,15 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/loop"
 )
 
-// tidyAtMost bounds the pause of a loop that removes rows which have expired or are not referred to any more.
+// tidyAtMost bounds the pause of a loop that removes expired or unreferenced rows.
 const tidyAtMost = 5 * time.Minute
 
-// tidying is the pause of such a loop: it doubles as long as there is nothing to remove.
+// tidying is the pause of such a loop: it doubles while there is nothing to remove.
 type tidying struct{ least, most, pause time.Duration }
 
 func newTidying(least, most time.Duration) *tidying { return &tidying{least, max(least, most), least} }
 
-// next is the pause after a round that has removed something, or nothing.
+// next is the pause after a round, which removed something or nothing.
 func (p *tidying) next(removed bool) time.Duration {
 	if removed {
 		p.pause = p.least
@@ -25,8 +25,7 @@ func (p *tidying) next(removed bool) time.Duration {
 	return p.pause
 }
 
-// tidy removes what has expired or is not referred to any more, until ctx ends. drop returns how many rows it has removed. The first round
-// comes after a pause.
+// tidy removes expired or unreferenced rows until ctx ends. drop returns how many rows it has removed. The first round comes after a pause.
 func (e *Engine) tidy(ctx context.Context, what string, drop func(context.Context) (int, error)) {
 	rest := newTidying(purgeEvery, tidyAtMost)
 	if !loop.Sleep(ctx, e.jittered(rest.least), nil) {

@@ -12,19 +12,19 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// transaction is the unit of work of one batch. Its requests are decided on one set of executions, so that each sees what those
-// before it have decided; what follows from them is decided as well; and all of it is committed together. Start with run.
+// transaction is the unit of work of one batch. Its requests are decided on one set of executions, so that each sees the decisions of the
+// earlier ones; their follow-ups are decided as well; and all of it is committed together. Start with run.
 //
 // Its parts own one thing each:
 //
-//	wants      what the requests need: it is loaded together, before the first decision
-//	loaded     what has been read, and is locked until the end
-//	changes    what has been decided and is not written yet
-//	keys       how full concurrency keys are, and whose wait list goes on
-//	workflows  which workflows take their next step, and how far each of them is
-//	dispatch   what the claimers that wait are given
-//	effects    what happens after the commit
-//	parts      rows and decisions of capabilities, which the transaction does not know
+// |	wants      what the requests need: it is loaded together, before the first decision
+// |	loaded     rows that have been read, and are locked until the end
+// |	changes    decisions that are not written yet
+// |	keys       how full concurrency keys are, and which wait lists must be served
+// |	workflows  which workflows take their next step, and their progress
+// |	dispatch   executions for the waiting claimers
+// |	effects    actions after the commit
+// |	parts      rows and decisions of capabilities, which the transaction does not know
 type transaction struct {
 	e     *Engine
 	store store.Tx // tx reads, and flush and writeRows write
@@ -42,40 +42,39 @@ type transaction struct {
 	costliest costliest
 
 	budget    txn.Budget
-	deferred  func(*flow.Draft) bool // by the write that is under way: see flushExcept
-	postpones bool                   // what follows from the requests is left to later transactions
-	requested requestedWork          // what the requests themselves ask for, where what follows is postponed
-	// leavesKeys is set in all transactions but those of follow-ups, to which the wait lists of contended keys are left: callers would wait
-	// for the locks.
+	deferred  func(*flow.Draft) bool // of the running write: see flushExcept
+	postpones bool                   // follow-ups are left to later transactions
+	requested requestedWork          // the requests' own work, if follow-ups are postponed
+	// leavesKeys is set in all transactions except follow-ups, which serve the wait lists of contended keys: callers would wait for the locks.
 	leavesKeys bool
 }
 
-// wants is what requests need to be decided.
+// wants is what the decisions of requests need.
 type wants struct {
 	executions  []flow.ID
-	workflows   []store.WorkflowAttempt // that will probably take a step; they are read with the executions, which are their tasks
+	workflows   []store.WorkflowAttempt // they will probably take a step; they are read with the executions, which are their tasks
 	idempotency []string
 	keys        []string // concurrency keys
 	uploads     []blob.Sum
-	// expectPauses is set by requests for what the engine runs itself: such an execution begins unless its action is paused, and no session
-	// of a worker tells the transaction of pauses. The store reads the number of the latest pause with its first statement then.
+	// expectPauses is set by requests for executions that the engine runs itself: they begin unless their action is paused, and no worker's
+	// session brings the pauses. Then the store reads the number of the latest pause with its first statement.
 	expectPauses bool
 }
 
-// effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
+// effects is what happens after the commit, beside the answers to its requests and claimers.
 type effects struct {
 	written     []*flow.Execution // one for each write, in the latest state
-	lost        []flow.Draft      // as written: those that took an attempt back because its worker was lost, or had lost its history
-	handedBack  []flow.Draft      // as written: those that took one back that its worker gave up, or whose machine was taken away
-	aside       []*flow.Execution // of written, those that were put aside
-	ended       byStatus[int64]   // how many executions have ended, by status
+	lost        []flow.Draft      // as written: attempts that were taken back because their worker was lost, or had lost its history
+	handedBack  []flow.Draft      // as written: attempts that their worker gave up, or whose machine was taken away
+	aside       []*flow.Execution // of written: put aside
+	ended       byStatus[int64]   // ended executions, by status
 	gaps        int64             // attempts that were ended because an event never came
-	routingKeys map[string]bool   // routing keys that something was put into
+	routingKeys map[string]bool   // routing keys into which something was put
 	failpoints  []string          // points of package failpoint that this commit hits
 }
 
-// wrote notes a draft that was written. lost and handedBack have copies: their Before and Events are of this write, and later decisions
-// begin anew.
+// wrote records a written draft. lost and handedBack have copies: their Before and Events are of this write, and later decisions start
+// anew.
 func (f *effects) wrote(d *flow.Draft) {
 	f.written = append(f.written, d.Execution)
 	switch {
@@ -89,13 +88,13 @@ func (f *effects) wrote(d *flow.Draft) {
 	}
 }
 
-// costliest is the workflow whose step has computed most in a transaction, for the log of one that took long.
+// costliest is the workflow whose step has computed most in a transaction, for the log of a slow one.
 type costliest struct {
 	name string
 	work int
 }
 
-// addFailpoint has the commit hit a point of package failpoint.
+// addFailpoint makes the commit hit a point of package failpoint.
 func (f *effects) addFailpoint(name string) {
 	if !slices.Contains(f.failpoints, name) {
 		f.failpoints = append(f.failpoints, name)
@@ -114,7 +113,7 @@ func (e *Engine) newTransaction(tx store.Tx, claimers *roster) *transaction {
 	return t
 }
 
-// run takes a batch from its requests to everything that follows from them.
+// run decides the requests of a batch and all their follow-ups.
 func (t *transaction) run(ctx context.Context, ops []op) error {
 	for _, o := range ops {
 		o.want(t)
@@ -135,7 +134,7 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 	return inOrder(ctx, t.claimWaiting, t.followThrough, t.claimQueued, t.claimLate, t.flush, t.atEnd, t.flush)
 }
 
-// inOrder takes steps until one fails.
+// inOrder runs steps until one fails.
 func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -164,16 +163,16 @@ func (t *transaction) loadWanted(ctx context.Context) (err error) {
 	if err := t.lockUploads(ctx, t.wants.uploads); err != nil {
 		return err
 	}
-	// After the locks: a time from before a wait for one could be earlier than what the transaction that had it wrote. It is seldom a round
-	// trip of its own: PostgreSQL reads its clock with the first statement, and anew only after it has waited for locks.
+	// After the locks: a time read before the wait for a lock could be earlier than the times that the lock's previous holder wrote. It is
+	// seldom a separate round trip: PostgreSQL reads its clock with the first statement, and again only after it has waited for locks.
 	if t.now, err = t.tx.Now(ctx); err != nil {
 		return err
 	}
 	return t.loadKept(ctx)
 }
 
-// followThrough writes what is decided and decides what follows from it, until nothing follows any more: freed keys admit the next of their
-// wait lists, and workflows of which a task has ended take their next steps, which may start and end further executions.
+// followThrough writes the decisions and decides their follow-ups, until there are none: freed keys admit the next of their wait lists, and
+// workflows with an ended task take their next steps, which may start and end further executions.
 func (t *transaction) followThrough(ctx context.Context) error {
 	if t.postpones {
 		return t.postponeAll(ctx)
@@ -191,7 +190,7 @@ func (t *transaction) followThrough(ctx context.Context) error {
 	}
 }
 
-// Changed notes a draft after a decision, and what follows from it.
+// Changed records a draft after a decision, and its follow-ups.
 func (t *transaction) Changed(d *flow.Draft) {
 	t.changes.drafts = append(t.changes.drafts, d)
 	t.keys.changed(d)
@@ -200,12 +199,12 @@ func (t *transaction) Changed(d *flow.Draft) {
 	}
 }
 
-// flush writes everything that has been decided so far. The drafts stay loaded, as if they had just been read.
+// flush writes all decisions so far. The drafts stay loaded, as if they had just been read.
 func (t *transaction) flush(ctx context.Context) error {
 	return t.flushExcept(ctx, func(*flow.Draft) bool { return false })
 }
 
-// newExecution defers every new execution: it is written together with what is decided about it next.
+// newExecution defers every new execution: it is written together with the next decision about it.
 func newExecution(d *flow.Draft) bool { return d.New }
 
 // beforeFirstStep defers a new workflow until its first step: both are written at once. Three kinds of new workflows
@@ -218,8 +217,8 @@ func (t *transaction) beforeFirstStep(d *flow.Draft) bool {
 	return d.New && d.Key == "" && d.RerunOf.IsZero() && t.workflows.begun[d.ID] && !t.workflows.due[d.Parent]
 }
 
-// flushExcept writes what has been decided, except new executions for which deferred is true: they, and the marks, changes, reuses and keys
-// that name them, wait for a later call.
+// flushExcept writes the decisions, except new executions for which deferred is true: they, and the marks, changes, reuses and keys that
+// name them, wait for a later call.
 func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft) bool) error {
 	for _, d := range t.changes.drafts {
 		if !deferred(d) {
@@ -251,7 +250,7 @@ func (t *transaction) flushExcept(ctx context.Context, deferred func(*flow.Draft
 	return nil
 }
 
-// writeRows writes the rows that have been decided beside executions, if some of them are among those that a read could find.
+// writeRows writes the decided rows other than executions, if a read could find some of them.
 func (t *transaction) writeRows(ctx context.Context, selects func(*store.Delta) bool) error {
 	rows := t.changes.rows
 	if rows == nil || !selects(rows) {
@@ -261,9 +260,9 @@ func (t *transaction) writeRows(ctx context.Context, selects func(*store.Delta) 
 	return t.store.Apply(ctx, *rows)
 }
 
-// announceReads tells a store that is a round trip away what the transaction will probably read, which it then reads
-// with its first statement: the latest pause, the session and the queues of the claimer that will probably be given
-// something, and the workflows of tasks that end. A batch of sessions alone creates nothing for a claimer, so no session is locked for it.
+// announceReads tells a remote store what the transaction will probably read, so that the store reads it with its first statement: the
+// latest pause, the session and the queues of the claimer that will probably get work, and the workflows of tasks that end. A batch of
+// sessions alone creates nothing for a claimer, so no session is locked for it.
 func (t *transaction) announceReads(ops []op) {
 	tx, ok := t.tx.expecter()
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// transaction is a txn.Tx for capabilities that have a package of their own. What each method is for stands there.
+// transaction is a txn.Tx for capabilities with a package of their own. The methods are documented there.
 var _ txn.Tx = (*transaction)(nil)
 
 func (t *transaction) Now() time.Time        { return t.now }

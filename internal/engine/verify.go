@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Verify reads the whole store and says which promises its rows break, and whether what this replica follows of workflows is
-// what their rows say. It changes nothing and may run beside everything else; it takes as long as the store is large.
+// Verify reads the whole store and returns the promises that its rows break, and where this replica's progress of workflows differs from
+// their rows. It changes nothing and may run beside everything else; its duration grows with the store.
 func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
 	var broken []store.Violation
 	for _, check := range []func(context.Context) ([]store.Violation, error){e.opts.Store.Check, e.verifyFollowed, e.verifyRules, e.inquiries.Verify} {
@@ -23,7 +23,7 @@ func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
 	return broken, nil
 }
 
-// verifyFollowed compares what is known of workflows with their rows.
+// verifyFollowed compares the known progress of workflows with their rows.
 func (e *Engine) verifyFollowed(ctx context.Context) (broken []store.Violation, err error) {
 	for _, workflowAttempt := range e.followed.all() {
 		found, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (found []store.Violation, err error) {
@@ -58,7 +58,7 @@ func (f *followed) all() (all []store.WorkflowAttempt) {
 	return all
 }
 
-// compare says where what is known of a workflow is not what its rows say. The caller has the workflow's lock.
+// compare returns where the known progress of a workflow differs from its rows. The caller has the workflow's lock.
 func (f *followed) compare(workflowAttempt store.WorkflowAttempt, l *store.LockedWorkflow) (found []store.Violation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *followed) compare(workflowAttempt store.WorkflowAttempt, l *store.Locke
 	}
 	p := at.Value.(*progress)
 	if p.tracker == nil || p.change != l.Last {
-		return nil // it is not followed any more, or not up to date, which its next step will see
+		return nil // it is not followed any more, or its progress is old, which its next step will notice
 	}
 	tasks := p.tracker.State().Tasks
 	rows := make([]orchestration.Progress, len(tasks))

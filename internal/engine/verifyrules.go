@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// verifiedSignals is how many signals, the latest, are asked about again.
+	// verifiedSignals is how many signals, the latest, are evaluated again.
 	verifiedSignals = 10_000
 	// newForLong is how long a signal may be new: every server looks for new ones every 5 s (pendingEvery).
 	newForLong = 30 * time.Second
 )
 
-// verifyRules asks the rules again about the latest signals, and compares what they say with the enforcements that are there.
+// verifyRules evaluates the rules for the latest signals again, and compares the results with the stored enforcements.
 func (e *Engine) verifyRules(ctx context.Context) (broken []store.Violation, err error) {
 	var now time.Time
-	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) { // not by the committer: an engine that does not run is verified, too
+	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) { // not by the committer: a stopped engine is verified, too
 		now, err = tx.Now(ctx)
 		return err
 	})
@@ -84,7 +84,7 @@ func (e *Engine) verifySignal(ctx context.Context, s *flow.Signal, now time.Time
 	for _, k := range found {
 		r := set.Rule(k.Rule)
 		if r == nil || r.Version != k.Version || k.State != flow.EnforcementRan {
-			continue // a later version enforced it, when it was replayed
+			continue // a later version enforced it in a replay
 		}
 		if reason := automation.Guard(r, s.Rules); reason != nil {
 			broken = append(broken, store.Violation{Invariant: 51, Execution: k.Execution, Say: fmt.Sprintf("rule %s has run on signal %s: %s", k.Rule, id, reason.Message)})

@@ -9,11 +9,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// view is how a transaction reads the store and locks rows of it. A read that could find what the transaction has decided writes that
-// first, so that it is found. Reads of executions write everything. Reads of other rows write only these: a new execution is written
-// together with its claim where nothing reads it in between. These reads write nothing:
+// view is how a transaction reads the store and locks rows of it. A read that could find decided rows writes them first. Reads of
+// executions write everything. Reads of other rows write only such rows, because a new execution is written together with its claim if
+// nothing reads it in between. These reads write nothing:
 //
-//   - Lock and Submitted, whose callers look into the transaction first (load, loadIdempotency)
+// |   - Lock and Submitted, whose callers check the transaction first (load, loadIdempotency)
 //   - LockWorkflows, because a new workflow is written with its first step (beforeFirstStep)
 //   - the reads of waits and inquiries, which are kept until the end of the transaction (atEnd)
 type view struct {
@@ -21,13 +21,13 @@ type view struct {
 	t *transaction
 }
 
-// expecter is the store where it is a round trip away.
+// expecter is the store if it is remote.
 func (v *view) expecter() (store.Expecter, bool) {
 	x, ok := v.Access.(store.Expecter)
 	return x, ok
 }
 
-// wrote writes what has been decided about an execution, for a read of its history.
+// wrote writes the decisions about an execution, for a read of its history.
 func (v *view) wrote(ctx context.Context, id flow.ID) error {
 	if !slices.ContainsFunc(v.t.changes.drafts, func(d *flow.Draft) bool { return d.ID == id }) {
 		return nil
@@ -100,7 +100,7 @@ func (v *view) CancelRequested(ctx context.Context, sessions []flow.ID) ([]*flow
 	return v.Access.CancelRequested(ctx, sessions)
 }
 
-// EndLeases locks sessions. What has been decided is written before: every transaction locks executions first.
+// EndLeases locks sessions. Decisions are written before, because every transaction locks executions first.
 func (v *view) EndLeases(ctx context.Context, sessions []flow.ID) ([]flow.ID, error) {
 	if err := v.t.flush(ctx); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// watchers wakes the goroutines that watch executions. A wake-up is a hint: watchers read the store, and look again after a while in
-// any case.
+// watchers wakes the goroutines that watch executions. A wake-up is a hint: watchers read the store, and read it again after a while in any
+// case.
 type watchers struct {
 	mu  sync.Mutex
 	one map[flow.ID]map[*watcher]struct{}
@@ -19,15 +19,15 @@ type watchers struct {
 type watcher struct {
 	changed chan struct{}   // capacity 1
 	end     bool            // only the end counts
-	over    *flow.Execution // as this replica has committed its end; the payload may be missing. watchers.mu guards it.
+	over    *flow.Execution // the ended execution, if this replica has committed its end; the payload may be missing. watchers.mu guards it.
 }
 
 func newWatchers() *watchers {
 	return &watchers{one: map[flow.ID]map[*watcher]struct{}{}, all: map[chan struct{}]struct{}{}}
 }
 
-// Watch returns a channel that gets a value after commits and log writes that touch the execution or, for a workflow, one
-// of its tasks. Values that nobody has taken yet are merged. stop must be called in the end.
+// Watch returns a channel that gets a value after commits and log writes that touch the execution or, for a workflow, one of its tasks.
+// Unread values are merged. The caller must call stop.
 func (e *Engine) Watch(id flow.ID) (changed <-chan struct{}, stop func()) {
 	w := e.watch.add(id, false)
 	return w.changed, func() { e.watch.remove(id, w) }
@@ -53,14 +53,14 @@ func (b *watchers) remove(id flow.ID, w *watcher) {
 	}
 }
 
-// over is how the watched execution has ended; nil when that is not known here.
+// over is the ended execution; nil if this replica does not know its end.
 func (b *watchers) over(w *watcher) *flow.Execution {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return w.over
 }
 
-// WatchAll is Watch for every execution. It is also told when sessions of workers begin and end, of pauses, and of new signals.
+// WatchAll is Watch for every execution. It also fires when sessions of workers begin and end, for pauses, and for new signals.
 func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
 	b, c := e.watch, make(chan struct{}, 1)
 	b.mu.Lock()
@@ -73,8 +73,8 @@ func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
 	}
 }
 
-// HearsPeers reports whether watchers are told of what other replicas commit, or there are none. Without notifications
-// of the store they are not. A notification may come late, and is lost where its connection breaks.
+// HearsPeers reports whether watchers learn of the commits of other replicas, or there are none. Without notifications of the store they do
+// not. A notification may come late, and is lost if its connection breaks.
 func (e *Engine) HearsPeers() bool { return e.opts.Exclusive || e.notified.Load() }
 
 // wakeAll wakes the watchers of all executions, for a change of something else: a session, a pause, a signal.
@@ -91,7 +91,7 @@ func (b *watchers) signalAll() {
 	}
 }
 
-// changed wakes the watchers of what a commit has changed. It returns how many of them waited for an end that the commit has brought.
+// changed wakes the watchers of the executions in a commit. It returns how many of them waited for an end that the commit has brought.
 func (b *watchers) changed(all []*flow.Execution) (ended int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +118,7 @@ func (b *watchers) changed(all []*flow.Execution) (ended int) {
 	return ended
 }
 
-// changedByPeers wakes the watchers of what other replicas have changed.
+// changedByPeers wakes the watchers of executions that other replicas have changed.
 func (b *watchers) changedByPeers(ids []flow.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +146,7 @@ func (b *watchers) logged(chunks []flow.LogChunk) {
 	}
 }
 
-// wake wakes the watchers of an execution; ended says that it may have ended.
+// wake wakes the watchers of an execution; ended: it may have ended.
 func (b *watchers) wake(id flow.ID, ended bool) {
 	for w := range b.one[id] {
 		if ended || !w.end {

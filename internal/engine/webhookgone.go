@@ -12,17 +12,17 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// receiverGone reports whether an execution that a rule has started is a webhook whose receiver wants no more of them.
+// receiverGone reports whether an execution that a rule has started is a webhook whose receiver has answered 410.
 func receiverGone(d *flow.Draft) bool {
 	return d.Kind == flow.KindWebhook && d.Ended() && d.Parent.IsZero() && !d.Signal.IsZero() && len(d.Rules) > 0 &&
 		d.Outcome != nil && d.Outcome.Error != nil && d.Outcome.Error.Code == flow.CodeGone
 }
 
-// goneReceivers are the webhooks in a transaction whose receivers want no more of them.
+// goneReceivers are the webhooks in a transaction whose receivers have answered 410.
 type goneReceivers map[flow.ID]bool
 
 // pauseGone pauses the rules whose webhooks' receivers have answered 410, in the transaction that records these ends. A rule that was
-// resumed, or applied anew, after the webhook was begun goes on: it may have another receiver by now.
+// resumed or applied again after the webhook began is not paused: its receiver may have changed.
 func (t *transaction) pauseGone(ctx context.Context) error {
 	var hooks []*flow.Draft
 	var names []string
@@ -66,7 +66,7 @@ func (t *transaction) pauseGone(ctx context.Context) error {
 	return nil
 }
 
-// rereadPaused has the rules read again of which a committed transaction may have paused some.
+// rereadPaused makes the rules be read again if a committed transaction may have paused some.
 func (e *Engine) rereadPaused(t *transaction) {
 	if txn.MadePart[goneReceivers](t) != nil {
 		loop.Wake(e.rules.reread)

@@ -26,9 +26,9 @@ type Webhook struct {
 	CreatedAt time.Time
 }
 
-// webhooks keeps the documents that were looked up lately, and the names of all webhooks. Requests to /hooks need no
-// token, so that the names in them are chosen by strangers: of names that there are not nothing is kept, and however
-// many are asked for, the names are read from the store once in latestFor.
+// webhooks caches recently used documents, and the names of all webhooks. Requests to /hooks need no token, so
+// strangers choose the names in them: unknown names are not cached, and the store is read for names once per LatestFor,
+// however many are asked for.
 type webhooks struct {
 	mu    sync.Mutex
 	all   map[string]knownWebhook
@@ -43,7 +43,8 @@ type knownWebhook struct {
 	asked   time.Time
 }
 
-// Webhook returns the latest version of a webhook, or store.ErrNotFound. Another replica's may be 250 ms behind (Settle).
+// Webhook returns the latest version of a webhook, or store.ErrNotFound. A version from another replica may come up to 250 ms late
+// (Settle).
 func (e *Engine) Webhook(ctx context.Context, name string) (*Webhook, error) {
 	missing := fmt.Errorf("webhook %.100q: %w", name, store.ErrNotFound)
 	if fault.BadText(name, 100) != "" {
@@ -82,7 +83,7 @@ func (e *Engine) Webhook(ctx context.Context, name string) (*Webhook, error) {
 	return w, nil
 }
 
-// isWebhook reports whether there is a webhook of a name.
+// isWebhook reports whether a webhook of a name exists.
 func (e *Engine) isWebhook(ctx context.Context, name string) (bool, error) {
 	k := e.webhooks
 	if is, fresh := k.named(name); fresh {
@@ -116,7 +117,7 @@ func (e *Engine) isWebhook(ctx context.Context, name string) (bool, error) {
 // webhooksAtOnce is how many names of webhooks one read gets.
 const webhooksAtOnce = 1000
 
-// named reports whether a name is among the names, and whether these are fresh.
+// named reports whether a name is among the cached names, and whether these are fresh.
 func (k *webhooks) named(name string) (is, fresh bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,7 +133,7 @@ func (k *webhooks) keep(name string, w knownWebhook) {
 	k.all[name] = w
 }
 
-// forget lets this replica see at once what it has defined.
+// forget makes this replica see its own definition at once.
 func (k *webhooks) forget(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,7 +152,7 @@ func webhookOf(row *store.Definition) (*Webhook, error) {
 	return &Webhook{d, row.Version, row.CreatedAt}, nil
 }
 
-// webhookNames are the names among the definitions of up to n webhooks, in order, beyond after.
+// webhookNames are the names among the definitions of up to n webhooks after a name, in order.
 func (e *Engine) webhookNames(ctx context.Context, after string, n int) (names []string, err error) {
 	rows, err := e.opts.Store.Definitions(ctx, webhookPrefix+after, n)
 	if err != nil {
@@ -166,7 +167,7 @@ func (e *Engine) webhookNames(ctx context.Context, after string, n int) (names [
 	return names, nil
 }
 
-// Webhooks returns up to n webhooks, by name, beyond after.
+// Webhooks returns up to n webhooks after a name, in order.
 func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook, error) {
 	names, err := e.webhookNames(ctx, after, n)
 	if err != nil {
@@ -188,9 +189,10 @@ func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook,
 	return all, nil
 }
 
-// Deliver emits the signal of a request to a webhook that has been verified. Sending the request again gives the first
-// signal, as its id says; the same content under another id, where ids are not signed, is kept as a replay. chain are
-// the rules that have led to the request.
+// Deliver emits the signal of a verified request to a webhook. A repeated request returns the first signal, because it has the same id; the
+// same content under another id, if ids are not signed, is kept as a replay. chain are the rules that have led to the request. Sending the
+// request again gives the first signal, as its id says; the same content under another id, where ids are not signed, is kept as a replay.
+// chain are the rules that have led to the request.
 func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, r *definition.WebhookRequest, chain []string) (Emitted, error) {
 	s, err := w.Webhook.Signal(w.Name, r)
 	if err != nil {
@@ -200,7 +202,7 @@ func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, 
 	if m.Key == "" && d.ID != "" {
 		m.Key = definition.DeliveryKey(w.Name, d.ID)
 	}
-	if w.Webhook.Replay > 0 { // also under an id that is signed: key and trigger may come from parts of the request that are not
+	if w.Webhook.Replay > 0 { // even if the id is signed: key and trigger may come from unsigned parts of the request
 		m.Body, m.Replay = sha256.Sum256(append([]byte(w.Name+"\x00"), d.Sum[:]...)), w.Webhook.Replay
 	}
 	all, err := e.Emit(ctx, []Emission{m})

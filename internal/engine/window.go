@@ -20,14 +20,14 @@ import (
 
 const (
 	windowsAtOnce = 100
-	windowsAgain  = time.Second           // after a look that failed
+	windowsAgain  = time.Second           // after a failed look
 	windowsRaced  = 20 * time.Millisecond // after a look at windows that others have closed
-	windowsAside  = time.Minute           // until a window is looked at again that could not be closed
-	// windowMost is how many signals one execution stands for: a window may be joined beyond its size until it is closed.
+	windowsAside  = time.Minute           // until a window that could not be closed is due again
+	// windowMost is how many signals one execution represents: signals may join a window beyond its size until it is closed.
 	windowMost = 1000
 )
 
-// bufferedWindows are the windows that a transaction decides about.
+// bufferedWindows are the windows of a transaction.
 type bufferedWindows struct {
 	known   map[store.WindowKey]store.Window // as the transaction has decided
 	changed map[store.WindowKey]bool         // that are not written yet
@@ -59,14 +59,14 @@ func (t *transaction) bufferSignal(ctx context.Context, s *flow.Signal, d *defin
 	return nil
 }
 
-// tellWindows wakes what closes windows where one may close earlier than was known.
+// tellWindows wakes the loop that closes windows if one may close earlier than was known.
 func (e *Engine) tellWindows(t *transaction) {
 	if h := txn.MadePart[bufferedWindows](t); h != nil && h.opened {
 		loop.Wake(e.rules.windowOpened)
 	}
 }
 
-// writeWindows adds the windows that have changed to what is written.
+// writeWindows adds the changed windows to the rows to write.
 func (t *transaction) writeWindows(context.Context) error {
 	h := txn.MadePart[bufferedWindows](t)
 	if h == nil || len(h.changed) == 0 {
@@ -83,8 +83,8 @@ func (t *transaction) writeWindows(context.Context) error {
 	return nil
 }
 
-// closeWindows starts what windows have buffered signals for, when they close. Every server does so: a window is closed under its lock.
-// Each looks at once after opening one; of those that another has opened which has ended since, watchPending tells.
+// closeWindows closes due windows and starts their executions. Every server does so: a window is closed under its lock. A server looks at
+// once after opening a window; watchPending announces windows of servers that have ended since.
 func (e *Engine) closeWindows(ctx context.Context) {
 	loop.Repeat(ctx, e.opts.Log, "closing the windows of rules", windowsAgain, e.rules.windowOpened, func(ctx context.Context) (time.Duration, error) {
 		pause, err := e.closeDue(ctx)
@@ -92,8 +92,7 @@ func (e *Engine) closeWindows(ctx context.Context) {
 	})
 }
 
-// closeDue closes the windows that are due, and returns how long it is until the next one is. Where there is none it costs one look at
-// an index.
+// closeDue closes the due windows, and returns the time until the next one is due. If there is none, it reads an index once.
 func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	_, next, err := e.opts.Store.DueWindows(ctx, time.Time{}, 1)
 	if err != nil || next.IsZero() {
@@ -106,7 +105,7 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	if next.After(now) {
 		return next.Sub(now), nil
 	}
-	// Windows that wait for their turns stay due, and are the first ones.
+	// Windows that wait for their turns stay due, and come first.
 	due, _, err := e.opts.Store.DueWindows(ctx, now, windowsAtOnce+e.rules.closes.Len())
 	if err != nil {
 		return loop.IdleAtMost, err
@@ -141,18 +140,18 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	return pause, err
 }
 
-// errCostly means that a document takes longer than a first look at it may, and waits for its turn.
+// errCostly means that a document takes longer than a first look may, and waits for its turn.
 var errCostly = errors.New("it waits for its turn")
 
-// closeOrLeave closes a window. One whose closing is refused fails, or is put off; one of a costly rule waits for its turn. The error is
-// one of the store alone.
+// closeOrLeave closes a window. If its closing is refused, it fails or is put off; if its rule is costly, it waits for its turn. The error
+// is one of the store alone.
 func (e *Engine) closeOrLeave(ctx context.Context, w store.Window, turn bool) (closed bool, err error) {
 	closed, err = e.closeWindow(ctx, w, turn)
 	switch {
 	case errors.Is(err, errCostly):
 		e.rules.closes.Add(w.WindowKey, struct{}{})
 		return false, nil
-	case errors.Is(err, errUndecoded): // a later version of Pawl, which another server may be, can close it
+	case errors.Is(err, errUndecoded): // another server may have a later version of Pawl and can close it
 		err = e.leaveWindow(ctx, w, err)
 	case err != nil && fault.Lasting(err):
 		if closed, err = e.failWindow(ctx, w, err); err != nil && fault.Lasting(err) {
@@ -177,7 +176,7 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 		return false, e.dropEmpty(ctx, w)
 	}
 	if n := slices.IndexFunc(k.part, func(s flow.Signal) bool { return s.Damage == "" }); n > 0 {
-		k.part = k.part[:n] // those behind them are closed by themselves
+		k.part = k.part[:n] // those after them are closed separately
 	}
 	k.leadSignal = &k.part[0]
 	result, err := inBatch(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
@@ -187,8 +186,8 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	return result != nil, err
 }
 
-// leaveWindow postpones by windowsAside a window that can neither be closed nor be failed, so that those behind it
-// close. It returns errors of the store only.
+// leaveWindow postpones by windowsAside a window that can neither be closed nor be failed, so that later windows close.
+// It returns errors of the store only.
 func (e *Engine) leaveWindow(ctx context.Context, w store.Window, why error) error {
 	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)
 	err := e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.postponeWindow(ctx, w) })
@@ -204,8 +203,7 @@ func (e *Engine) leaveWindow(ctx context.Context, w store.Window, why error) err
 	return err
 }
 
-// dropEmpty removes a window of which no signal was found, unless it is another one by now. One that buffers signals which cannot be found
-// is left alone for a while.
+// dropEmpty removes a window without signals, unless it has changed. A window whose signals cannot be found is postponed for a while.
 func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
 	return e.do(ctx, nil, func(ctx context.Context, t *transaction) error {
 		if err := t.lockKeys(ctx, []string{w.Lock()}); err != nil {
@@ -246,8 +244,8 @@ func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error 
 	return nil
 }
 
-// sameWindow reports whether a window is the one that was read before. It may buffer more signals by now: a window that
-// closes because it has been open for at_most is joined until it closes.
+// sameWindow reports whether a window is the one that was read before. It may buffer more signals by now: signals join a window that has
+// been open for at_most until it is closed.
 func sameWindow(now, read store.Window) bool {
 	return now.Opened.Equal(read.Opened) && now.First == read.First
 }

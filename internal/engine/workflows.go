@@ -5,10 +5,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// workflows is which workflows take their next step in a transaction, and how far each of them is.
+// workflows is which workflows take their next step in a transaction, and their progress.
 type workflows struct {
-	due map[flow.ID]bool // those that are to take their next step
-	// expected are those that the store was told of, as it was told.
+	due map[flow.ID]bool // those that must take their next step
+	// expected are the questions about workflows that the store was told to expect.
 	expected map[flow.ID]store.KnownWorkflow
 
 	begun map[flow.ID]bool // those whose attempt has begun in this transaction, and that have no tasks yet
@@ -18,7 +18,7 @@ type workflows struct {
 	uncounted map[flow.ID][]*flow.Draft // those of them that the parent's progress does not include yet
 
 	progress  map[store.WorkflowAttempt]*progress // of the workflows that have taken a step, or were postponed
-	postponed []*advanceOp                        // those that take their next step in a later transaction
+	postponed []*advanceOp                        // those whose next step a later transaction takes
 }
 
 func newWorkflows() workflows {
@@ -32,7 +32,7 @@ func newWorkflows() workflows {
 	}
 }
 
-// childEnded lets the workflow above an execution take its next step.
+// childEnded makes the workflow above an execution due.
 func (w *workflows) childEnded(d *flow.Draft) {
 	w.due[d.Parent] = true
 	if !w.endedIDs[d.ID] {

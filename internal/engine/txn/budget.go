@@ -3,7 +3,7 @@ package txn
 // Budget bounds one transaction beyond its requests, or one pass of a loop.
 type Budget struct {
 	Rows  int // executions that are created, admitted or ended
-	Bytes int // of what they are handed
+	Bytes int // of their payloads
 	Work  int // operations of users' expressions (definition.Work)
 }
 
@@ -13,16 +13,16 @@ func (b Budget) WithRows(n int) Budget {
 	return b
 }
 
-// Spend takes rows and bytes off the budget.
+// Spend subtracts rows and bytes.
 func (b *Budget) Spend(rows, bytes int) { b.Rows, b.Bytes = b.Rows-rows, b.Bytes-bytes }
 
-// Compute takes operations off the budget.
+// Compute subtracts operations.
 func (b *Budget) Compute(operations int) { b.Work -= operations }
 
-// decodedPerOperation is how many bytes of a signal are decoded, for expressions, in the time of an operation.
+// decodedPerOperation is how many bytes of a signal are decoded, for expressions, in the time of one operation.
 const decodedPerOperation = 5
 
-// Decode takes off the budget the operations that the decoding of so many bytes takes.
+// Decode subtracts the operations for decoding so many bytes.
 func (b *Budget) Decode(bytes int) { b.Work -= bytes / decodedPerOperation }
 
 // Spent reports whether any part of the budget is used up.

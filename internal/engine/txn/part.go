@@ -1,10 +1,10 @@
 package txn
 
-// Parts has one value for each capability that has decided something in a transaction. Its zero value has none: a transaction pays only
-// for the capabilities that it uses.
+// Parts has one value for each capability that has decided something in a transaction. Its zero value has none, so unused capabilities cost
+// nothing.
 type Parts struct{ all []any }
 
-// Part is what a capability, which has a type T for it, has decided in a transaction. It is made at the first call.
+// Part is the state of a capability in a transaction; the capability has its own type T for it. It is made at the first call.
 func Part[T any](t Tx) *T {
 	if p := MadePart[T](t); p != nil {
 		return p
@@ -14,7 +14,7 @@ func Part[T any](t Tx) *T {
 	return p
 }
 
-// MadePart is Part where it has been made; nil where the capability has decided nothing.
+// MadePart is Part if it has been made; nil if the capability has decided nothing.
 func MadePart[T any](t Tx) *T {
 	for _, p := range t.Parts().all {
 		if p, ok := p.(*T); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Prefixes are the names beneath which everything of an execution lies.
+// Prefixes are the prefixes of all names of an execution's blobs.
 func Prefixes(id flow.ID) []string {
 	return []string{"logs/" + id.String(), "files/" + id.String()}
 }

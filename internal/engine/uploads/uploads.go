@@ -1,5 +1,5 @@
-// Package uploads keeps contents that clients have sent, by their sums: a while after they were sent last, and as long as an execution
-// names them. It also says which names of blobs are an execution's own.
+// Package uploads keeps contents that clients have uploaded, by their checksums: for a while after the last upload, and as long as an
+// execution names them. It also knows which names of blobs belong to an execution.
 package uploads
 
 import (
@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// Kept is how long an upload is kept after it was sent last, whether or not an execution names it.
+	// Kept is how long an upload is kept after it was last sent, whether or not an execution names it.
 	Kept = 24 * time.Hour
-	// arrives is when an upload that has begun is given up: a server that died left it behind.
+	// arrives is when an unfinished upload is given up: a server that died left it behind.
 	arrives = 24 * time.Hour
-	// referencedAgain is when an upload whose time is over and that an execution references is looked at again.
+	// referencedAgain is when an expired upload that an execution references is checked again.
 	referencedAgain = time.Hour
 	// dropsAtOnce bounds the uploads that one transaction drops and forgets.
 	dropsAtOnce = 500
 )
 
-// ErrWrongSum means that an upload has other bytes than the sum says.
+// ErrWrongSum means that the bytes of an upload do not have its checksum.
 var ErrWrongSum = errors.New("the content has another SHA-256")
 
 // ErrNoBlobs means that this engine keeps no blobs.
@@ -44,18 +44,18 @@ type Uploads struct {
 	Update Update
 }
 
-// Update runs a transaction of the store, again where its rows have changed under it.
+// Update runs a transaction of the store, and repeats it if its rows have changed.
 type Update func(ctx context.Context, decide func(context.Context, store.Tx) error) error
 
 // Name is the name of the blob of an upload.
 func Name(id flow.ID) string { return "uploads/" + id.Text("up_") }
 
-// Find returns the upload of a sum; one that is not there is store.ErrNotFound.
+// Find returns the upload with a checksum, or store.ErrNotFound.
 func (u *Uploads) Find(ctx context.Context, sum blob.Sum) (store.Upload, error) {
 	return u.Store.Upload(ctx, sum)
 }
 
-// Open opens the content of an upload; one that is not there is store.ErrNotFound.
+// Open opens the content of an upload, or returns store.ErrNotFound.
 func (u *Uploads) Open(ctx context.Context, sum blob.Sum) (io.ReadCloser, store.Upload, error) {
 	found, err := u.Find(ctx, sum)
 	if err != nil {
@@ -65,7 +65,7 @@ func (u *Uploads) Open(ctx context.Context, sum blob.Sum) (io.ReadCloser, store.
 	return r, found, err
 }
 
-// Keep keeps an upload that is there for Kept from now on; one that is not there is store.ErrNotFound.
+// Keep keeps an existing upload for Kept from now on; otherwise the error is store.ErrNotFound.
 func (u *Uploads) Keep(ctx context.Context, sum blob.Sum) (kept store.Upload, err error) {
 	err = u.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		now, err := tx.Now(ctx)
@@ -77,8 +77,8 @@ func (u *Uploads) Keep(ctx context.Context, sum blob.Sum) (kept store.Upload, er
 	return kept, err
 }
 
-// Put stores what r gives until EOF, which must have the sum: otherwise it is ErrWrongSum, and nothing is stored. It
-// reports whether it was there before.
+// Put stores the bytes of r, which must have the checksum: otherwise the error is ErrWrongSum, and nothing is stored.
+// It reports whether the upload existed before.
 func (u *Uploads) Put(ctx context.Context, sum blob.Sum, r io.Reader) (kept store.Upload, existed bool, err error) {
 	id := u.NewID()
 	sums := sha256.New()
@@ -86,7 +86,7 @@ func (u *Uploads) Put(ctx context.Context, sum blob.Sum, r io.Reader) (kept stor
 	return kept, err == nil && kept.ID != id, err
 }
 
-// Receive stores what r gives until EOF, and sum sums up, as an upload with an id, or finds the one with the same content.
+// Receive stores the bytes of r as an upload with an id, or finds the one with the same content. sum hashes r.
 func (u *Uploads) Receive(ctx context.Context, id flow.ID, r io.Reader, sum hash.Hash) (kept store.Upload, err error) {
 	if u.Blobs == nil {
 		return kept, ErrNoBlobs
@@ -103,7 +103,7 @@ func (u *Uploads) Receive(ctx context.Context, id flow.ID, r io.Reader, sum hash
 	}
 	sent := store.Upload{ID: id}
 	if sent.Size, err = u.Blobs.Put(ctx, Name(id), r); err != nil {
-		return kept, err // the row is dropped when its time is over
+		return kept, err // the row is dropped when it expires
 	}
 	sent.Sum = blob.Sum(sum.Sum(nil))
 	err = u.Update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -120,18 +120,18 @@ func (u *Uploads) Receive(ctx context.Context, id flow.ID, r io.Reader, sum hash
 	return kept, err
 }
 
-// Checked reads what r gives, and ends with ErrWrongSum when that has another sum.
+// Checked reads r, and ends with ErrWrongSum if its bytes have another checksum.
 func Checked(sum blob.Sum, r io.Reader) io.Reader {
 	return &summed{from: r, hash: sha256.New(), want: sum}
 }
 
-// CheckSum reads r until EOF, and returns ErrWrongSum when it has another sum.
+// CheckSum reads r until EOF, and returns ErrWrongSum if its bytes have another checksum.
 func CheckSum(sum blob.Sum, r io.Reader) error {
 	_, err := io.Copy(io.Discard, Checked(sum, r))
 	return err
 }
 
-// summed reads what must have a sum, and comes to its end only if it has.
+// summed reads bytes that must have a checksum, and reaches their end only if they have it.
 type summed struct {
 	from io.Reader
 	hash hash.Hash
@@ -162,7 +162,7 @@ func SumsIn(payloads ...[]byte) []blob.Sum {
 	return all
 }
 
-// Check refuses code that names an upload that is not there.
+// Check refuses code that names a missing upload.
 func (u *Uploads) Check(ctx context.Context, r *flow.Request) error {
 	if !r.Kind.RunsCode() {
 		return nil
@@ -183,7 +183,7 @@ func (u *Uploads) Check(ctx context.Context, r *flow.Request) error {
 	return Missing(r, there)
 }
 
-// Missing says which uploads code names that are not there; nil when all are.
+// Missing returns the missing uploads that code names; nil: there are none.
 func Missing(request *flow.Request, there map[blob.Sum]flow.ID) error {
 	if !request.Kind.RunsCode() {
 		return nil
@@ -206,8 +206,8 @@ func Missing(request *flow.Request, there map[blob.Sum]flow.ID) error {
 	return v
 }
 
-// Drop takes uploads that nothing keeps out of reach, then removes their blobs, then forgets them: what can be named
-// has its blob, and a row stays until its blob is gone. It returns how many have been forgotten.
+// Drop makes unused uploads unreachable, then removes their blobs, then their rows: a reachable upload has its blob,
+// and a row stays until its blob is gone. It returns how many rows it has removed.
 func (u *Uploads) Drop(ctx context.Context) (dropped int, err error) {
 	for {
 		var ids []flow.ID

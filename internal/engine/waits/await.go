@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// await lets an execution wait for a signal.
+// await makes an execution wait for a signal.
 func (k *Waits) await(ctx context.Context, t txn.Tx, d *flow.Draft) error {
 	to, err := k.Awaited.Read(d.Payload())
 	if err == nil {
@@ -49,7 +49,7 @@ func (k *Waits) await(ctx context.Context, t txn.Tx, d *flow.Draft) error {
 	return nil
 }
 
-// check says what is wrong with a wait before it is stored; paths in it begin with root.
+// check returns what is wrong with a wait before it is stored; paths in it begin with root.
 func (k *Waits) check(ctx context.Context, payload json.RawMessage, root string) error {
 	p, err := k.Awaited.Read(payload)
 	if err != nil {
@@ -64,7 +64,7 @@ func (k *Waits) check(ctx context.Context, payload json.RawMessage, root string)
 	return nil
 }
 
-// canAwait says why signals of a trigger cannot be waited for.
+// canAwait returns why signals of a trigger cannot be waited for.
 func (k *Waits) canAwait(trigger string) error {
 	set := k.Rules()
 	if set == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// loop brings signals and waits together: those that this replica has committed at once, and those that others have left.
+// loop correlates signals and waits: those of this replica at once, and those that other replicas have left.
 func (k *Waits) loop(ctx context.Context) {
 	loop.Repeat(ctx, k.Log, "looking for waits that new signals fit", retryAfter, k.wake, func(ctx context.Context) (time.Duration, error) {
 		more, err := k.correlate(ctx)
@@ -28,14 +28,14 @@ type correlation struct {
 	id   flow.ID
 }
 
-// correlationProgress is how far a correlation has come: the place of the signal, or the execution of the wait, that was tried last.
+// correlationProgress is the progress of a correlation: the last tried signal's place, or the last tried wait's execution.
 type correlationProgress struct {
 	signal store.SignalPlace
 	wait   flow.ID
 }
 
-// correlate scans the signals of some waits, and compares some signals with the open waits, takes one turn of those that take long, and
-// reports whether there may be more to do. What is refused, or cannot be read, is put aside.
+// correlate scans the signals for some waits, compares some signals with the open waits, takes one turn of the slow ones, and reports
+// whether there may be more to do. It puts aside what is refused or cannot be read.
 func (k *Waits) correlate(ctx context.Context) (more bool, err error) {
 	waiting := k.turns.Len() > 0
 	err = k.unscanned.Look(waiting, func(after flow.ID) (last flow.ID, found bool, err error) {
@@ -58,8 +58,8 @@ func (k *Waits) correlate(ctx context.Context) (more bool, err error) {
 	return more || turned, err
 }
 
-// correlateBatch compares signals behind a number with the open waits. last is the number of the last of them, correlated how many were
-// compared with all.
+// correlateBatch compares signals after a number with the open waits. last is the number of the last one, correlated how many were compared
+// with all.
 func (k *Waits) correlateBatch(ctx context.Context, after int64) (last int64, correlated int, err error) {
 	uncorrelated, err := k.Store.UncorrelatedSignals(ctx, time.Now(), after, correlationsAtOnce)
 	if err != nil {
@@ -88,16 +88,16 @@ func (k *Waits) correlateBatch(ctx context.Context, after int64) (last int64, co
 	return last, len(done), k.noteCorrelated(ctx, done)
 }
 
-// correlated says with which open waits a signal has been compared.
+// correlated is with which open waits a signal has been compared.
 type correlated uint8
 
 const (
 	correlatedAll  correlated = iota
-	correlatedSome            // the others are asked in a turn
+	correlatedSome            // the others are compared in a turn
 	correlatedNone            // it is put aside
 )
 
-// correlateOrSetAside calls correlateSignal, and puts aside a signal that is refused, or cannot be read. The error is one of the store
+// correlateOrSetAside calls correlateSignal, and puts a signal aside that is refused or cannot be read. The error is one of the store
 // alone.
 func (k *Waits) correlateOrSetAside(ctx context.Context, s *flow.Signal, after flow.ID, budget *txn.Budget,
 	turn bool) (last flow.ID, correlated correlated, err error) {
@@ -115,7 +115,7 @@ func (k *Waits) correlateOrSetAside(ctx context.Context, s *flow.Signal, after f
 	return last, correlated, err
 }
 
-// noteCorrelated notes that signals have been compared with all waits that were open.
+// noteCorrelated records that signals have been compared with all waits that were open.
 func (k *Waits) noteCorrelated(ctx context.Context, correlated []int64) error {
 	if len(correlated) == 0 {
 		return nil
@@ -177,9 +177,9 @@ func (k *Waits) takeTurn(ctx context.Context, key correlation, sofar correlation
 	return correlationProgress{wait: last}, correlated == correlatedSome, err
 }
 
-// correlateSignal scans again for every open wait behind an execution that a signal fits: it takes the oldest that fits, which may be
-// another one. Where one of them was put aside the error says why, so that the signal is put aside as well: a wait that was scanned before
-// is found by its signals alone. rest says that there are waits to ask yet: costly ones without a turn, or those behind last where the
+// correlateSignal makes a new scan for every open wait, after an execution, that a signal fits: the wait takes the oldest fitting signal,
+// which may be another one. If one of the waits was put aside, the error is the reason, and the signal is put aside as well: a wait that
+// was scanned before is found only by its signals. rest reports that waits are left: costly ones without a turn, or those after last if the
 // budget is spent.
 func (k *Waits) correlateSignal(ctx context.Context, s *flow.Signal, after flow.ID, budget *txn.Budget,
 	turn bool) (last flow.ID, rest bool, err error) {

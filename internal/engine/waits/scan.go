@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// scan is what a scan of the signals has found for a wait.
+// scan is the result of a scan of the signals for a wait.
 type scan struct {
 	wait    flow.Wait
 	fitting []flow.Signal // the oldest first
@@ -21,8 +21,8 @@ type scan struct {
 	more    bool // there may be more behind last
 
 	turn       bool         // it is the wait's turn: its condition may take long
-	offered    *flow.Signal // that fits, and is offered where the scan of all others does not end in time
-	unfinished bool         // the scan continues behind last, in a turn
+	offered    *flow.Signal // a fitting signal, used if the scan of all others does not end in time
+	unfinished bool         // the scan continues after last, in a turn
 	refused    error        // why the wait is put aside
 }
 
@@ -30,7 +30,8 @@ func newScan(w flow.Wait) *scan {
 	return &scan{wait: w, last: store.SignalPlace{At: w.Since}}
 }
 
-// find lets a wait look at signals within the budget. What it cannot take at all is noted in the scan; the error is one of the store alone.
+// find scans signals for a wait within the budget. If the wait is refused, the scan records the reason; the error is one of the store
+// alone.
 func (k *Waits) find(ctx context.Context, l *scan, budget *txn.Budget) error {
 	err := k.Crashes.Refuses(CrashKind, l.wait.Execution.String())
 	switch {
@@ -46,8 +47,8 @@ func (k *Waits) find(ctx context.Context, l *scan, budget *txn.Budget) error {
 	return err
 }
 
-// applyScans carries out what waits have found. Those that are refused, or cannot be read, are put aside; aside is why the last of them
-// was. Those whose scan is unfinished wait for their turns.
+// applyScans applies the results of scans to their waits. Waits that are refused or cannot be read are put aside; aside is the reason of
+// the last one. Waits with an unfinished scan wait for their turns.
 func (k *Waits) applyScans(ctx context.Context, all []*scan) (aside, err error) {
 	found := make([]*scan, 0, len(all))
 	leave := func(w *flow.Wait, why error) error {
@@ -88,7 +89,7 @@ func (k *Waits) applyScans(ctx context.Context, all []*scan) (aside, err error) 
 	return aside, nil
 }
 
-// findFitting reads signals on until some fit, there are no more, or the budget is spent.
+// findFitting reads signals until some fit, there are no more, or the budget is spent.
 func (k *Waits) findFitting(ctx context.Context, l *scan, budget *txn.Budget) (err error) {
 	defer fault.Recovered(&err)
 	for l.fitting, l.unfinished = nil, false; ; {
@@ -121,9 +122,8 @@ func (k *Waits) findFitting(ctx context.Context, l *scan, budget *txn.Budget) (e
 	}
 }
 
-// assignSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has
-// taken. A wait for which no signal fits is noted as scanned; one for which all that fit were taken looks at the signals
-// behind them.
+// assignSignals gives each wait the oldest signal that fits it and that no other wait of its workflow's attempt has taken. A wait without a
+// fitting signal is recorded as scanned; if all its fitting signals were taken, it reads the signals after them.
 func (k *Waits) assignSignals(ctx context.Context, all []*scan) error {
 	ids := make([]flow.ID, len(all))
 	for i, l := range all {
@@ -181,7 +181,7 @@ func (k *Waits) assignSignals(ctx context.Context, all []*scan) error {
 	return nil
 }
 
-// take ends a wait with the first of the fitting signals that is not taken, and reports whether there was one.
+// take ends a wait with the first fitting signal that is not taken, and reports whether there was one.
 func take(ctx context.Context, t txn.Tx, d *flow.Draft, w flow.Wait, l *scan) (bool, error) {
 	if len(l.fitting) == 0 {
 		return false, nil
@@ -221,7 +221,7 @@ func take(ctx context.Context, t txn.Tx, d *flow.Draft, w flow.Wait, l *scan) (b
 	return false, nil
 }
 
-// scanBatch scans the signals for waits behind an execution. last is the last of them; rest says that there may be others.
+// scanBatch scans the signals for waits after an execution. last is the last of them; rest reports that there may be others.
 func (k *Waits) scanBatch(ctx context.Context, after flow.ID) (last flow.ID, rest bool, err error) {
 	unscanned, err := k.Store.UnscannedWaits(ctx, time.Now(), after, correlationsAtOnce)
 	if err != nil {
@@ -250,8 +250,8 @@ func (k *Waits) scanBatch(ctx context.Context, after flow.ID) (last flow.ID, res
 	return last, rest, err
 }
 
-// fits reports whether a signal is what a wait waits for, or the wait cannot be read. asked is false where the wait's condition takes
-// longer than a first scan may.
+// fits reports whether a signal fits a wait, or the wait cannot be read. asked is false if the wait's condition takes longer than a first
+// scan may.
 func (k *Waits) fits(w *flow.Wait, s *flow.Signal, budget *txn.Budget, turn bool) (fits, asked bool) {
 	if w.Damage != "" {
 		return true, true
@@ -280,8 +280,8 @@ func (k *Waits) fits(w *flow.Wait, s *flow.Signal, budget *txn.Budget, turn bool
 	return err == nil && fits, true
 }
 
-// CrashKind tells the waits of executions from all else that the process may end with.
+// CrashKind is the name of waits in the journal of evaluations that ended the process.
 const CrashKind = "the wait of"
 
-// fixedWork is what the evaluation of any condition takes beside its expression, in operations.
+// fixedWork is the cost of evaluating any condition beside its expression, in operations.
 const fixedWork = 100

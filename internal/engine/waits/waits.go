@@ -18,28 +18,28 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A signal that comes before a wait, while it begins, or after it reaches it, whatever crashes:
+// A wait and a signal find each other in either order, and after a crash at any point:
 //
 //	the wait      1. is committed, unscanned        2. the stored signals are then scanned for it
 //	the signal    1. is committed, uncorrelated     2. is then compared with the open waits, and is correlated
 //
-// Where the wait was committed first, the correlation finds it; otherwise the scan finds the signal. Where both find each other the end
-// of the wait happens once, since it is conditional on its execution. A process that dies in between leaves the wait unscanned or the
-// signal uncorrelated, and every replica goes on with these.
+// If the wait was committed first, the correlation finds it; otherwise the scan finds the signal. If both find each other, the wait still
+// ends once, because its end is conditional on its execution. If a process dies in between, the wait stays unscanned or the signal
+// uncorrelated, and every replica continues with these.
 
 const (
 	correlationsAtOnce = 200         // waits, and signals, of one round
 	openAtOnce         = 500         // open waits that one read returns
 	signalsPerScan     = 100         // signals of one page of a scan
-	fittingAtMost      = 50          // signals of which a wait takes the first that is not taken
-	retryAfter         = time.Second // after a round that failed
+	fittingAtMost      = 50          // a wait takes the first of this many signals that is not taken
+	retryAfter         = time.Second // after a failed round
 )
 
 // Waits are the executions that wait for signals. Make it with New; it is safe for concurrent use.
 type Waits struct {
 	Options
 	wake         chan struct{} // capacity 1: a wait is unscanned, or a signal uncorrelated
-	costly       loop.Costly   // executions that wait, by the texts of their ids
+	costly       loop.Costly   // waiting executions, by the texts of their ids
 	turns        loop.TurnQueue[correlation, correlationProgress]
 	unscanned    loop.Cursor[flow.ID]
 	uncorrelated loop.Cursor[int64]
@@ -53,8 +53,8 @@ type Options struct {
 	Random  func() float64
 	Budget  txn.Budget // of one round
 	Decide  txn.Decide
-	Awaited *definition.Waits // reads payloads, and says which signals fit
-	// Rules are those in force as far as this replica knows them; nil: nothing is known yet. FreshRules reads them where that may be old.
+	Awaited *definition.Waits // reads payloads, and decides which signals fit
+	// Rules are the rules in force as far as this replica knows them; nil: none are known yet. FreshRules reads them if those may be old.
 	Rules      func() *automation.Set
 	FreshRules func(context.Context) (*automation.Set, error)
 	// PutAside puts a signal or a wait aside, because a decision about it was refused. The error is one of the store alone.
@@ -64,24 +64,24 @@ type Options struct {
 // New prepares waits.
 func New(o Options) *Waits { return &Waits{Options: o, wake: make(chan struct{}, 1)} }
 
-// Module is what waits add to each transaction, and their loop.
+// Module is the part of waits in each transaction, and their loop.
 func (k *Waits) Module() txn.Module {
 	return txn.Module{Name: "waits", AtEnd: writeDecided, Committed: k.committed, Loops: []func(context.Context){k.loop}}
 }
 
-// Kind is how executions wait.
+// Kind defines how executions wait.
 func (k *Waits) Kind() txn.Kind {
 	return txn.Kind{Kind: flow.KindWait, Check: k.check, Begin: k.await, Wake: k.end, Written: wrote}
 }
 
-// Wake has the loop look for waits and signals that have not been brought together.
+// Wake makes the loop look for uncorrelated waits and signals.
 func (k *Waits) Wake() { loop.Wake(k.wake) }
 
-// part is what a transaction has decided about waits. They are written once, at its end.
+// part is the decisions of a transaction about waits. They are written once, at its end.
 type part struct {
 	put          map[flow.ID]flow.Wait
 	drop         []flow.ID
-	uncorrelated []int64 // signals that waits are to be asked about
+	uncorrelated []int64 // signals that must be compared with waits
 	correlated   []int64
 	begun        bool                 // a wait began
 	taken        map[takenSignal]bool // by waits in this transaction
@@ -100,7 +100,7 @@ func (p *part) write(w flow.Wait) {
 	p.put[w.Execution] = w
 }
 
-// wrote drops the wait of an execution that waited before, or in this transaction, and does not any more, unless it has taken a signal.
+// wrote drops the wait of an execution that has waited and does not any more, unless it has taken a signal.
 func wrote(t txn.Tx, d *flow.Draft) {
 	if d.Place == flow.Held {
 		return
@@ -114,7 +114,7 @@ func wrote(t txn.Tx, d *flow.Draft) {
 	p.drop = append(p.drop, d.ID)
 }
 
-// writeDecided adds what was decided about waits to what is written.
+// writeDecided adds the decisions about waits to the rows to write.
 func writeDecided(_ context.Context, t txn.Tx) error {
 	p := txn.MadePart[part](t)
 	if p == nil || len(p.put)+len(p.drop)+len(p.uncorrelated)+len(p.correlated) == 0 {
@@ -129,14 +129,14 @@ func writeDecided(_ context.Context, t txn.Tx) error {
 	return nil
 }
 
-// committed wakes the loop where a committed transaction has waits or signals for it.
+// committed wakes the loop if a committed transaction has waits or signals for it.
 func (k *Waits) committed(t txn.Tx) {
 	if p := txn.MadePart[part](t); p != nil && (p.begun || len(p.uncorrelated) > 0) {
 		k.Wake()
 	}
 }
 
-// Kept notes that open waits are to be asked about a signal that a transaction keeps, if executions can wait for its trigger.
+// Kept records that a stored signal must be compared with open waits, if executions can wait for its trigger.
 func (k *Waits) Kept(t txn.Tx, s *flow.Signal) {
 	if set := k.Rules(); s.Subject == "" || s.Replayed || set == nil || set.Triggers[s.Trigger] == nil || !set.Triggers[s.Trigger].Waits {
 		return

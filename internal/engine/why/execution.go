@@ -1,4 +1,4 @@
-// Package why explains what executions and schedules wait for: who holds what, the place in the wait list, and what would unblock them. It
+// Package why explains what executions and schedules wait for: the holders, the place in the wait list, and what would end the wait. It
 // reads and decides nothing.
 package why
 
@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// answer is what an execution is waiting for.
+// answer is the explanation of what an execution waits for.
 type answer struct {
 	api.Why
 	root *answer // of Root
@@ -37,27 +37,27 @@ func resumeIt(kind, name string) api.Advice {
 	return ResumeIt(kind, name, fmt.Sprintf("pawl resume %s %s", kind, name))
 }
 
-// ResumeIt says that what is paused is resumed, by a command line.
+// ResumeIt is the advice to resume a paused subject, with its command line.
 func ResumeIt(kind, name, command string) api.Advice {
 	return api.Advice{Text: "it is resumed", Do: "resume", Kind: kind, Name: name, Command: command}
 }
 
-// Explainer answers from the store, the catalog and, where these do not know, the engine.
+// Explainer answers from the store, the catalog and, if these are not enough, the engine.
 type Explainer struct {
 	Store   store.Reader
 	Catalog *catalog.Catalog
 	Engine  Engine
 	Waits   *definition.Waits
-	Cut     func(session flow.ID) bool // whether the session's worker cannot be reached just now; nil: all can
+	Cut     func(session flow.ID) bool // whether the session's worker cannot be reached now; nil: all can
 }
 
-// Engine knows what is paused and what has been run again.
+// Engine knows the pauses and the reruns.
 type Engine interface {
-	// Paused are the pauses that hold now.
+	// Paused are the pauses in force.
 	Paused(ctx context.Context) ([]store.Pause, error)
 }
 
-// Execution says what an execution is waiting for, who holds it, its place in the wait list, and what would unblock it.
+// Execution explains what an execution waits for, who holds it, its place in the wait list, and what would end the wait.
 func (e *Explainer) Execution(ctx context.Context, id flow.ID) (api.Why, error) {
 	x, err := e.Store.Get(ctx, id)
 	if err != nil {
@@ -120,7 +120,7 @@ func (w *answer) finished(x *flow.Execution) {
 	}
 }
 
-// rerun says what an execution repeats, or whose outcome it has.
+// rerun adds which execution this one repeats, or whose outcome it has.
 func (w *answer) rerun(x *flow.Execution) {
 	again := x.AsRerun()
 	switch {
@@ -143,7 +143,7 @@ func (w *answer) rerun(x *flow.Execution) {
 	}
 }
 
-// leftOut names tasks that are left out, with their verb.
+// leftOut lists the tasks that are left out, with their verb.
 func leftOut(names []string) string {
 	switch {
 	case len(names) == 0:
@@ -206,13 +206,13 @@ func (e *Explainer) delayed(ctx context.Context, x *flow.Execution, w *answer) e
 	return nil
 }
 
-// rated says that an execution waits for the slot that its rate has given it.
+// rated adds that an execution waits for the slot of its rate.
 func (w *answer) rated(x *flow.Execution, remaining string) {
 	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, Clock(x.WakeAt), remaining)
 	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", x.Rate.Text()))
 }
 
-// lastFailure says how the previous attempt ended.
+// lastFailure describes how the previous attempt ended.
 func (e *Explainer) lastFailure(ctx context.Context, x *flow.Execution) (string, error) {
 	const last = 10
 	events, err := e.Store.Events(ctx, x.ID, max(0, x.NextSeq-1-last), last)
@@ -253,7 +253,7 @@ func (e *Explainer) waiting(ctx context.Context, x *flow.Execution, w *answer) e
 	return nil
 }
 
-// raisedWhere says where the limit of an execution's key may stand.
+// raisedWhere names where the limit of an execution's key may be defined.
 func raisedWhere(x *flow.Execution) string {
 	task := fmt.Sprintf("task %s of its workflow's definition", x.Task)
 	switch {
@@ -299,7 +299,7 @@ func (e *Explainer) held(ctx context.Context, x *flow.Execution, w *answer) erro
 	return nil
 }
 
-// saidToWait is what the attempt's handler has said last that it waits for.
+// saidToWait is the last message of the attempt's handler about what it waits for.
 func (e *Explainer) saidToWait(ctx context.Context, x *flow.Execution) (string, error) {
 	const last = 10
 	events, err := e.Store.Events(ctx, x.ID, max(0, x.NextSeq-1-last), last)
@@ -354,7 +354,7 @@ func (e *Explainer) cancelling(ctx context.Context, x *flow.Execution, w *answer
 	return nil
 }
 
-// describeEvent says in words how an attempt ended.
+// describeEvent describes how an attempt ended.
 func describeEvent(ev flow.Event) string {
 	var data struct {
 		flow.Error
@@ -379,7 +379,7 @@ func describeEvent(ev flow.Event) string {
 	return text
 }
 
-// Clock is a moment as a sentence has it: the time of the day, and the date where that is half a day or more away.
+// Clock formats a moment for a sentence: the time of day, and the date if it is half a day or more away.
 func Clock(t time.Time) string {
 	if away := time.Until(t).Abs(); away >= 12*time.Hour {
 		return t.UTC().Format("2006-01-02 15:04:05Z")
@@ -387,7 +387,7 @@ func Clock(t time.Time) string {
 	return t.UTC().Format("15:04:05Z")
 }
 
-// span is the time between two moments in seconds, and in days where it is three or more: a time.Duration ends after 292 years.
+// span formats the time between two moments in seconds, or in days from three days on: a time.Duration ends after 292 years.
 func span(from, to time.Time) string {
 	const day = 24 * 60 * 60
 	if seconds := to.Unix() - from.Unix(); seconds >= 3*day {

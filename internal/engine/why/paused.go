@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// paused says that a pause keeps an execution from being claimed.
+// paused adds that a pause keeps an execution from being claimed.
 func (w *answer) paused(p *store.Pause, then string) {
 	w.Waiting, w.Until, w.Paused = "paused", p.Until, &api.PausedPart{Kind: p.Of.String(), Name: p.Name}
 	w.Summary = pauseText(p) + then
@@ -32,7 +32,7 @@ func pauseText(p *store.Pause) string {
 	return text
 }
 
-// pausedItself says of a workflow that is paused that it starts no tasks, and of what else is that it stands still.
+// pausedItself adds, for a paused workflow, that it starts no tasks, and for other executions that their timers are stopped.
 func (w *answer) pausedItself(x *flow.Execution) {
 	p := x.State.Pause
 	if p == nil || x.State.Cancel != nil {

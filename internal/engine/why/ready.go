@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ready says what an execution in its queue waits for: its position, a pause of its action, its queue or its workers, or a worker that can
-// take it. The first of these that keeps it is the answer; the others are facts beside it.
+// ready explains what an execution in its queue waits for: its position, a pause of its action, its queue or its workers, or a worker that
+// can run it. The first of these that applies is the answer; the others are added as facts.
 func (e *Explainer) ready(ctx context.Context, x *flow.Execution, w *answer) error {
 	ahead, err := e.Store.Ahead(ctx, x)
 	if err != nil {
@@ -65,8 +65,8 @@ func pauseOf(paused []store.Pause, kind store.PauseKind, name string) *store.Pau
 	return nil
 }
 
-// pausedAction says that the execution's action is paused, or was until a moment ago, and reports whether that is so. It has no position:
-// executions of other actions go on.
+// pausedAction adds that the execution's action is paused, or was until a moment ago, and reports whether that is so. It gives no position,
+// because executions of other actions continue.
 func (w *answer) pausedAction(x *flow.Execution, paused []store.Pause) bool {
 	if p := pauseOf(paused, store.PausedAction, x.Action); p != nil {
 		w.Position = 0
@@ -85,12 +85,12 @@ func (w *answer) pausedAction(x *flow.Execution, paused []store.Pause) bool {
 // candidates are the live workers, by whether they could take an execution.
 type candidates struct {
 	serving []store.Session // can take it
-	rests   []store.Pause   // of workers that could take it and are paused
-	others  []lacking       // serve its queue and lack something that it needs
-	able    []store.Session // of any queue: have the handler that it needs
+	rests   []store.Pause   // of paused workers that could run it
+	others  []lacking       // they serve its queue and lack something that it needs
+	able    []store.Session // of any queue: they have the handler that it needs
 }
 
-// candidatesOf sorts live workers for an execution under a routing key.
+// candidatesOf groups live workers for an execution under a routing key.
 func candidatesOf(routingKey, handler string, sessions []store.Session, paused []store.Pause) (c candidates) {
 	for _, s := range sessions {
 		needs, ok := flow.ReachOf(s.Queues, s.Kinds).Lacks(routingKey)
@@ -108,7 +108,7 @@ func candidatesOf(routingKey, handler string, sessions []store.Session, paused [
 	return c
 }
 
-// count notes how many workers and slots serve, and what the nearest others lack.
+// count adds how many workers and slots serve, and what the nearest others lack.
 func (w *answer) count(c *candidates) {
 	w.Workers = len(c.serving)
 	for _, s := range c.serving {
@@ -123,8 +123,8 @@ func (w *answer) count(c *candidates) {
 	}
 }
 
-// noWorker says why no live worker can take an execution: those that could are paused, lack its handler or something
-// else, or there are none.
+// noWorker explains why no live worker can run an execution: the suitable ones are paused, lack its handler or
+// something else, or there are none.
 func (w *answer) noWorker(where string, needs []string, c *candidates) {
 	handler := w.Handler
 	switch {
@@ -147,10 +147,10 @@ func (w *answer) noWorker(where string, needs []string, c *candidates) {
 	}
 }
 
-// lackingShown is how many workers an answer lists that could not take an execution.
+// lackingShown is how many unsuitable workers an answer lists.
 const lackingShown = 10
 
-// unhandled says that no worker of a queue has the handler that is needed, and which of other queues have it.
+// unhandled adds that no worker of a queue has the needed handler, and which workers of other queues have it.
 func (w *answer) unhandled(where string, needs []string, serving int, able []store.Session) {
 	w.Waiting = "worker"
 	rest := slices.DeleteFunc(slices.Clone(needs), func(need string) bool { _, kind := flow.NeededKind(need); return kind })
@@ -172,13 +172,13 @@ func (w *answer) unhandled(where string, needs []string, serving int, able []sto
 	}
 }
 
-// lacking is a worker of the right queue that does not have all that is needed.
+// lacking is a worker of the right queue that lacks some needs.
 type lacking struct {
 	store.Session
 	needs []string
 }
 
-// noneServes says that no worker of a queue meets the needs of the execution, and which worker lacks the fewest.
+// noneServes adds that no worker of a queue meets the needs of the execution, and which worker lacks the fewest.
 func (w *answer) noneServes(where string, needs []string, others []lacking) {
 	w.Waiting = "worker"
 	runs := func(o lacking) bool { return !slices.Contains(o.needs, flow.NeedBuiltIns) }
@@ -207,14 +207,14 @@ func (w *answer) noneServes(where string, needs []string, others []lacking) {
 	w.Facts = append(w.Facts, fact)
 }
 
-// flags are those that a worker is started with to have what is needed.
+// flags are the flags with which a worker has what is needed.
 func flags(needs []string) string {
 	var all, labels, runtimes []string
 	for _, need := range needs {
 		_, language := flow.OfferedLanguage(need)
 		_, kind := flow.NeededKind(need)
 		switch {
-		case kind: // pawl worker has the built-in kinds, and no others
+		case kind: // pawl worker has only the built-in kinds
 		case strings.Contains(need, "="):
 			labels = append(labels, need)
 		case language:
@@ -232,10 +232,10 @@ func flags(needs []string) string {
 	return strings.Join(all, " ")
 }
 
-// needContainers is the need of what runs in whichever runtime has images.
+// needContainers is the need of executions that run in any runtime with images.
 const needContainers = string(flow.KindContainer)
 
-// runtimeFlag is what --runtime takes for a need.
+// runtimeFlag is the value of --runtime for a need.
 func runtimeFlag(need string) string {
 	if need == needContainers {
 		return "sandbox,docker"
@@ -243,7 +243,7 @@ func runtimeFlag(need string) string {
 	return need
 }
 
-// allOf says what a routing key is for.
+// allOf describes the needs of a routing key.
 func allOf(needs []string) string {
 	all := make([]string, len(needs))
 	for i, need := range needs {

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ticksExplained is how many of the last ticks are looked at.
+// ticksExplained is how many of the last ticks are read.
 const ticksExplained = 10
 
-// Schedule says what a schedule waits for at a moment, what became of its last times, and what would let it go on. Of its last
-// executions so many have failed in a row.
+// Schedule explains what a schedule waits for at a moment, its last times, and what would let it continue. failed is how many of its last
+// executions have failed in a row.
 func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definition.Definition, failed int, now time.Time) (w api.ScheduleWhy, err error) {
 	w = api.ScheduleWhy{Name: k.Name, Facts: []string{}, Unblock: []api.Advice{}}
 	switch {
@@ -41,7 +41,7 @@ func (e *Explainer) Schedule(ctx context.Context, k *store.Schedule, d *definiti
 	return w, e.explainLast(ctx, &w, k, d, failed)
 }
 
-// explainTicks adds what became of the last nominal times.
+// explainTicks adds the results of the last nominal times.
 func (e *Explainer) explainTicks(ctx context.Context, w *api.ScheduleWhy, k *store.Schedule) error {
 	ticks, err := e.Store.Ticks(ctx, k.Name, time.Time{}, ticksExplained)
 	if err != nil {
@@ -70,7 +70,7 @@ func (e *Explainer) explainTicks(ctx context.Context, w *api.ScheduleWhy, k *sto
 	return nil
 }
 
-// explainLast adds what the last execution, and those that failed, mean for the next tick.
+// explainLast adds what the last execution, and the failed ones, mean for the next tick.
 func (e *Explainer) explainLast(ctx context.Context, w *api.ScheduleWhy, k *store.Schedule, d *definition.Definition, failed int) error {
 	if most := d.Schedule.PauseAfter; most > 0 {
 		w.Facts = append(w.Facts, fmt.Sprintf("%d of its last executions failed in a row; it pauses itself after %d", failed, most))

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// whoHolds says what holds the slots of sessions, the executions that have held theirs longest first.
+// whoHolds names the executions in the slots of sessions, the longest running first.
 func (e *Explainer) whoHolds(ctx context.Context, serving []store.Session) (string, error) {
 	names := make(map[flow.ID]string, len(serving))
 	slots := 0

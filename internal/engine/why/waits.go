@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// asking says whose answer an execution waits for.
+// asking explains whose answer an execution waits for.
 func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *answer) error {
 	i, err := e.Store.InquiryOf(ctx, x.ID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -46,7 +46,7 @@ func (e *Explainer) asking(ctx context.Context, x *flow.Execution, w *answer) er
 	return nil
 }
 
-// awaiting says which signal an execution waits for, and how near the last one was.
+// awaiting explains which signal an execution waits for, and how near the last one was.
 func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *answer) error {
 	w.Until = x.WakeAt
 	k, err := e.Store.Wait(ctx, x.ID)
@@ -102,5 +102,5 @@ func (e *Explainer) awaiting(ctx context.Context, x *flow.Execution, w *answer) 
 	return nil
 }
 
-// countedSignals is up to how many signals an answer counts.
+// countedSignals is the number up to which an answer counts signals.
 const countedSignals = 100

@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	mostScanned = 40 // executions that one answer looks at, however many there are below a workflow
-	mostAlike   = 3  // of them, tasks of one workflow that are in the same stage
-	shownTasks  = 5  // tasks of a workflow that an answer tells about
+	mostScanned = 40 // executions that one answer reads, however many there are below a workflow
+	mostAlike   = 3  // of them, tasks of one workflow in the same stage
+	shownTasks  = 5  // tasks of a workflow that an answer names
 )
 
-// descent is one answer's way down into a workflow: how many executions it may still look at.
+// descent bounds one answer's way down into a workflow: how many executions it may still read.
 type descent struct{ left int }
 
-// openTask is a task that a workflow waits for, and what that one waits for.
+// openTask is a task that a workflow waits for, and the explanation of that task's wait.
 type openTask struct {
 	name string // "fit", "each[3]"
 	why  answer
 }
 
-// survey is what an answer needs to know of a workflow's tasks.
+// survey is what an answer needs of a workflow's tasks.
 type survey struct {
 	open   map[flow.Stage]int
 	sample []store.Child      // some of the open ones, of each stage
 	failed *store.Child       // the first that makes the workflow fail
-	items  map[string]*[2]int // by task: children that have ended, and that are open
+	items  map[string]*[2]int // by task: ended and open children
 }
 
-// workflow says which tasks a workflow waits for, and follows the one that is least likely to end by itself down to
-// its root cause.
+// workflow explains which tasks a workflow waits for, and follows the one that is least likely to end by itself to its
+// root cause.
 func (e *Explainer) workflow(ctx context.Context, x *flow.Execution, w *answer, d *descent) error {
 	def, _, err := e.Catalog.Get(ctx, x.Action, x.Version)
 	if err != nil && fault.Passing(err) {
@@ -127,7 +127,7 @@ func (s *survey) summary() string {
 	return "waits for its tasks: " + strings.Join(counts, ", ")
 }
 
-// suspended tells of the foreach tasks that have items which have not begun.
+// suspended describes the foreach tasks with items that have not begun.
 func (s *survey) suspended(plan *definition.Workflow, marks []store.Mark) []string {
 	var facts []string
 	for _, m := range marks {
@@ -148,7 +148,7 @@ func (s *survey) suspended(plan *definition.Workflow, marks []store.Mark) []stri
 	return facts[:min(len(facts), shownTasks)]
 }
 
-// lookInto asks of tasks what they wait for, as far as the descent may still go.
+// lookInto explains what tasks wait for, as far as the descent allows.
 func (e *Explainer) lookInto(ctx context.Context, plan *definition.Workflow, children []store.Child, d *descent) ([]openTask, error) {
 	var tasks []openTask
 	for i := range children {
@@ -210,7 +210,7 @@ func (w *answer) patience() int {
 	return 9
 }
 
-// follow makes the wait of the first task, down to its root cause, the workflow's, and tells about some more.
+// follow makes the root cause of the first task's wait that of the workflow, and adds some more tasks.
 func (w *answer) follow(tasks []openTask) {
 	first := tasks[0]
 	root, path := &first.why, first.name
@@ -227,7 +227,7 @@ func (w *answer) follow(tasks []openTask) {
 	}
 }
 
-// failing says that a workflow is failing while it still waits for what runs.
+// failing adds that a workflow is failing while it waits for running tasks.
 func (e *Explainer) failing(ctx context.Context, x *flow.Execution, w *answer, failed *store.Child, marks []store.Mark) error {
 	since := ""
 	if failed != nil {
@@ -260,7 +260,7 @@ func taskOf(plan *definition.Workflow, name string) *definition.Task {
 	return plan.Task(name)
 }
 
-// because is an error in parentheses.
+// because formats an error in parentheses.
 func because(err *flow.Error) string {
 	switch {
 	case err == nil:
@@ -271,7 +271,7 @@ func because(err *flow.Error) string {
 	return fmt.Sprintf(" (%s: %s)", err.Code, shortened(err.Message))
 }
 
-// shortened cuts a message that quotes what it was given.
+// shortened cuts a message that quotes its input.
 func shortened(s string) string {
 	const most = 300 // bytes
 	if len(s) > most {
