@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// The bounds of what a document may ask for.
+// Limits on the size of a document.
 const (
 	maxName        = 100
 	maxTasks       = 10_000
@@ -24,30 +24,29 @@ const (
 	maxLabels      = 64
 	maxEnv         = 1000
 	maxProblems    = 500
-	maxExpressions = 2_000 // different ones that are more than a path
+	maxExpressions = 2_000 // different ones, not counting plain paths
 	maxTimeout     = 366 * 24 * time.Hour
 )
 
-// builder makes definitions of values and collects all that is wrong.
+// builder builds definitions from values and collects all errors.
 type builder struct {
 	file     string
 	src      []byte
-	lines    []int // offset of each line's start, once asked for
+	lines    []int // offset of each line's start, computed on first use
 	problems Problems
-	// trusted is for what Parse accepted before: expressions are compiled when
-	// they are first used.
+	// trusted is set for documents that Parse accepted before: expressions are compiled on first use.
 	trusted bool
-	// languages say which languages there are beside the built-in ones.
+	// languages report whether a language exists that is not built in.
 	languages []func(name string) bool
 
 	shared   map[sharedKey]*compiled
 	compiles int
-	tried    int // what the calls of constants have cost: see constantsCost
+	tried    int // cost of the calls of constants so far: see constantsCost
 	mentions []mention
-	// What is known of the variables of the document, and of the task, that is being read; nil: nothing.
+	// The known types of variables of the current document and task; nil: unknown.
 	inputType, itemType, signalType *typed
 	tasks                           map[string]bool // their names
-	taskNames                       *problem.Names  // the same, once a name is none of them
+	taskNames                       *problem.Names  // the same, made when a name is not among them
 }
 
 type sharedKey struct {
@@ -55,23 +54,22 @@ type sharedKey struct {
 	scope scope
 }
 
-// mention is an expression whose task references are checked once the graph is
-// known. task is the index of the task that it belongs to, or noTask.
+// mention is an expression whose task references are checked once the graph is complete. task is the index of its task, or noTask.
 type mention struct {
 	expr *expression
 	task int
 	at   func(line, column int) Position
 }
 
-// noTask is the task of an expression that belongs to none: of a workflow's
-// outputs, which may name every task, and of documents that have no tasks.
+// noTask is the task of an expression outside of any task: in a workflow's outputs, which may name every task, and in documents without
+// tasks.
 const noTask = -1
 
 func (b *builder) fail(v *value, path, fix, format string, args ...any) {
 	b.failAt(b.place(v), path, fix, format, args...)
 }
 
-// place is where a value stands; nil: in the file.
+// place returns the position of a value; for nil only the file.
 func (b *builder) place(v *value) Position {
 	if v == nil {
 		return Position{File: b.file}
@@ -85,7 +83,7 @@ func (b *builder) failAt(at Position, path, fix, format string, args ...any) {
 	}
 }
 
-// object checks that v is an object with no other keys than the known ones.
+// object checks that v is an object and has only known keys.
 func (b *builder) object(v *value, path string, known []string) bool {
 	if v.kind != objectValue {
 		b.fail(v, path, "", "want an object, not %s", v.kind)
@@ -119,7 +117,7 @@ func (b *builder) text(v *value, path string, most int) string {
 	return v.text
 }
 
-// plainText is text in which no expressions are evaluated.
+// plainText reads a text in which expressions are not evaluated.
 func (b *builder) plainText(v *value, path string, most int) string {
 	s := b.text(v, path, most)
 	if strings.Contains(s, opening) {
@@ -129,7 +127,7 @@ func (b *builder) plainText(v *value, path string, most int) string {
 	return s
 }
 
-// name reads an identifier of the document's own making.
+// name reads an identifier that the document defines.
 func (b *builder) name(v *value, path, what string) string {
 	s := b.plainText(v, path, 10*maxName)
 	if s == "" {
@@ -197,7 +195,7 @@ func (b *builder) boolean(v *value, path string) bool {
 	return v.text == "true"
 }
 
-// oneOf reads one of a few words.
+// oneOf reads one of the given words.
 func (b *builder) oneOf(v *value, path string, words ...string) string {
 	s := b.plainText(v, path, 1000)
 	if s == "" {
@@ -210,7 +208,7 @@ func (b *builder) oneOf(v *value, path string, words ...string) string {
 	return ""
 }
 
-// duration reads a duration in (0, maxTimeout]; zero only where it says so.
+// duration reads a duration in (0, maxTimeout]; zero is allowed if zero is true.
 func (b *builder) duration(v *value, path string, zero bool) time.Duration {
 	if v == nil {
 		return 0
@@ -239,8 +237,7 @@ func (b *builder) duration(v *value, path string, zero bool) time.Duration {
 	return 0
 }
 
-// template compiles a value with expressions of the given scope; task is the
-// task it belongs to, for the check of references.
+// template compiles a value with expressions of the given scope; task is its task, for the check of references.
 func (b *builder) template(v *value, path string, s scope, task int) *Template {
 	if v == nil {
 		return nil
@@ -265,7 +262,8 @@ func (b *builder) part(v *value, path string, s scope, task int) part {
 		}
 		return p
 	case objectValue:
-		// In the canonical form's order: a definition that was just parsed and one that was read from the store write the same payload.
+		// In the order of the canonical form, so that a definition that was just parsed and one that was read from the store write the same
+		// payload.
 		p.fields = make([]fieldPart, len(v.fields))
 		constant := true
 		for i, f := range v.ordered() {
@@ -283,7 +281,7 @@ func (b *builder) part(v *value, path string, s scope, task int) part {
 	return part{constant: v.appendJSON(nil)}
 }
 
-// fixed is the value of a list or object whose parts are all constant.
+// fixed returns the value of a list or object if all its parts are constant.
 func (p *part) fixed() json.RawMessage {
 	b := []byte{'['}
 	if p.list == nil {
@@ -337,11 +335,11 @@ func (b *builder) textPart(v *value, path string, s scope, task int) part {
 	return part{text: parts}
 }
 
-// bareBraces are the placeholders of other systems, where they name what an expression names.
+// bareBraces matches the placeholders of other systems that name an input or a task.
 var bareBraces = regexp.MustCompile(`(^|[^$]){{-? *(inputs?|params|tasks)\.([A-Za-z_][A-Za-z0-9_-]*)[^{}]*}}`)
 
-// placeholders reports {{ inputs.x }} in a text where ${{ input.x }} would be evaluated: the text would be passed on as it is. Texts for
-// template engines have such braces as well, so that only what names an input or a task is reported.
+// placeholders reports {{ inputs.x }} in a text in which ${{ input.x }} would be evaluated: the text would be passed on unchanged. Only
+// braces that name an input or a task are reported, because texts for template engines contain such braces as well.
 func (b *builder) placeholders(v *value, text, path string, s scope) {
 	if b.trusted || !slices.Contains(scopeVariables[s], "input") || !strings.Contains(text, "{{") {
 		return
@@ -362,7 +360,7 @@ func (b *builder) placeholders(v *value, text, path string, s scope) {
 		"%s is not an expression: the text has it as it stands", problem.Clip(strings.TrimLeft(m[0], m[1]), 60))
 }
 
-// expression makes an expression and, unless it is trusted, compiles it.
+// expression makes an expression and compiles it unless the document is trusted.
 func (b *builder) expression(text, path string, s scope, task int, at func(line, column int) Position) *expression {
 	text = strings.TrimSpace(text)
 	key := sharedKey{text, s}
@@ -397,8 +395,8 @@ func (b *builder) expression(text, path string, s scope, task int, at func(line,
 	return e
 }
 
-// indent is by how much a line of an expression, but the first, is indented in
-// the text; in the source it is indented by that and by the block it is in.
+// indent returns the indentation of a line of an expression, except the first, within the text; in the source, the indentation of its block
+// is added.
 func indent(text string, line int) int {
 	if line < 2 {
 		return 0
@@ -413,8 +411,8 @@ func indent(text string, line int) int {
 	return 0
 }
 
-// expressionAt finds the inside of the nth `${{` of a string in the source and
-// returns what places a line (from 1) and column (from 0) in it.
+// expressionAt finds the inside of the nth `${{` of a string in the source. It returns a function that gives the position of a line (from
+// 1) and column (from 0) in it.
 func (b *builder) expressionAt(v *value, nth int) func(line, column int) Position {
 	return b.placer(v, func() int {
 		at := b.offset(v)
@@ -429,8 +427,8 @@ func (b *builder) expressionAt(v *value, nth int) func(line, column int) Positio
 	})
 }
 
-// placer places lines and columns after an offset, which is looked for only
-// when there is a problem to place; at -1 only v's own place is known.
+// placer returns a function that gives positions after an offset. The offset is searched only when there is an error to place; if it is -1,
+// only v's own position is known.
 func (b *builder) placer(v *value, find func() int) func(line, column int) Position {
 	return func(line, column int) Position {
 		if len(b.problems) >= maxProblems {
@@ -456,7 +454,7 @@ func (b *builder) placer(v *value, find func() int) func(line, column int) Posit
 	}
 }
 
-// shift makes up for white space that was trimmed from the expression's front.
+// shift corrects positions for white space that was trimmed from the beginning of the expression.
 func shift(at func(line, column int) Position, lead string) func(line, column int) Position {
 	lines := strings.Count(lead, "\n")
 	if lines > 0 {
@@ -470,7 +468,7 @@ func shift(at func(line, column int) Position, lead string) func(line, column in
 	}
 }
 
-// offset is where v begins in the source, -1 if unknown.
+// offset returns the offset of v in the source, -1 if unknown.
 func (b *builder) offset(v *value) int {
 	if v.line == 0 {
 		return -1

@@ -7,11 +7,11 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Cache lets the executions of a task end with the stored outcome of an earlier execution that had the same to do.
+// Cache lets executions of a task end with the stored outcome of an earlier execution that had the same work.
 type Cache struct {
-	// Key stands for what they have to do, in the scope of the task's expressions; nil: the action and its input.
+	// Key identifies the work, in the scope of the task's expressions; nil: the action and its input.
 	Key *Template
-	// TTL is how old an outcome may be.
+	// TTL is the greatest age of an outcome.
 	TTL time.Duration
 }
 

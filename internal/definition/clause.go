@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Explain evaluates every part of a condition by itself.
+// Explain evaluates every part of a condition separately.
 func (c *Condition) Explain(v *Vars) []api.RuleClause {
 	parts := c.parts()
 	if len(parts) == 0 {
@@ -27,7 +27,7 @@ func (c *Condition) Explain(v *Vars) []api.RuleClause {
 		for _, side := range p.sides {
 			raw, err := c.part(side).eval(v)
 			if err != nil {
-				continue // the clause has the error
+				continue // the error is part of the clause
 			}
 			all[i].Values = append(all[i].Values, api.RuleValue{Text: side, Value: raw})
 		}
@@ -35,7 +35,7 @@ func (c *Condition) Explain(v *Vars) []api.RuleClause {
 	return all
 }
 
-// clause is the condition as one clause.
+// clause returns the whole condition as one clause.
 func (c *Condition) clause(v *Vars) api.RuleClause {
 	holds, err := c.Eval(v)
 	k := api.RuleClause{Text: c.Text(), Holds: holds}
@@ -45,7 +45,7 @@ func (c *Condition) clause(v *Vars) api.RuleClause {
 	return k
 }
 
-// Text is the condition as it was written; "" when there is none.
+// Text returns the condition as it was written; "" if there is none.
 func (c *Condition) Text() string {
 	if c.expr == nil {
 		return ""
@@ -57,14 +57,14 @@ func (c *Condition) part(text string) *expression {
 	return &expression{field: c.expr.field, compiled: newCompiled(text, c.expr.scope)}
 }
 
-// conjunct is a part of a condition, and the sides of its comparison that are no constants.
+// conjunct is a part of a condition, with the sides of its comparison that are not constants.
 type conjunct struct {
 	text  string
 	sides []string
 }
 
-// tracking are the environments of the scopes with macro calls recorded as they were written: a part of a condition is
-// shown as its author wrote it, not as the comprehension that CEL made of has() or exists().
+// tracking has the environments of the scopes with macro calls recorded as written: a part of a condition is shown as its author wrote it,
+// not as the comprehension into which CEL expands has() or exists().
 var tracking = [scopes]func() (*cel.Env, error){}
 
 func init() {
@@ -79,7 +79,7 @@ func init() {
 	}
 }
 
-// tree is the syntax of a condition; nil where there is none.
+// tree returns the syntax tree of a condition; nil if there is none.
 func (c *Condition) tree() *ast.AST {
 	if c.expr == nil {
 		return nil
@@ -95,7 +95,7 @@ func (c *Condition) tree() *ast.AST {
 	return parsed.NativeRep()
 }
 
-// parts are the operands of the condition's &&; none where they cannot be told apart.
+// parts returns the operands of the condition's &&; none if they cannot be separated.
 func (c *Condition) parts() (all []conjunct) {
 	t := c.tree()
 	if t == nil {
@@ -133,7 +133,7 @@ func compares(x ast.Expr) bool {
 	return false
 }
 
-// operands takes x && y && z, or x || y || z, apart.
+// operands returns the operands of x && y && z, or of x || y || z.
 func operands(x ast.Expr, operator string) []ast.Expr {
 	if x.Kind() != ast.CallKind || x.AsCall().FunctionName() != operator {
 		return []ast.Expr{x}
@@ -145,8 +145,8 @@ func operands(x ast.Expr, operator string) []ast.Expr {
 	return all
 }
 
-// Constants are the texts to which the condition compares paths: where it holds, the value at each path is one of them. What it
-// says within || or ! about a path is left out, unless each side of the || is about the same path. The result must not be changed.
+// Constants returns the texts with which the condition compares paths: if it holds, the value at each path is one of them. Comparisons
+// within || or ! are left out, unless each side of the || compares the same path. Callers must not change the result.
 func (c *Condition) Constants() map[string][]string {
 	t := c.tree()
 	if t == nil {
@@ -169,7 +169,7 @@ func (c *Condition) Constants() map[string][]string {
 	return c.expr.constants
 }
 
-// textsOf reads PATH == "a", PATH in ["a", "b"], or several of these about one path that are joined by ||. The path is "" of anything else.
+// textsOf reads PATH == "a", PATH in ["a", "b"], or several of these for one path joined by ||. For any other expression the path is "".
 func textsOf(x ast.Expr) (path string, texts []string) {
 	if x.Kind() != ast.CallKind || x.AsCall().IsMemberFunction() {
 		return "", nil
@@ -210,7 +210,7 @@ func textsOf(x ast.Expr) (path string, texts []string) {
 	return "", nil
 }
 
-// textIn is the text of a literal.
+// textIn returns the text of a string literal.
 func textIn(x ast.Expr) (string, bool) {
 	if x.Kind() != ast.LiteralKind {
 		return "", false
@@ -219,7 +219,7 @@ func textIn(x ast.Expr) (string, bool) {
 	return string(text), ok
 }
 
-// pathOf writes a.b["c"] as a.b.c, and what is no plain name as a.b["x y"]; "" for what is no path.
+// pathOf writes a.b["c"] as a.b.c, and a name that is not an identifier as a.b["x y"]; it returns "" for an expression that is not a path.
 func pathOf(x ast.Expr) string {
 	var names []string
 	for {
@@ -240,7 +240,7 @@ func pathOf(x ast.Expr) string {
 		default:
 			operand, name, ok := subscripted(x)
 			if !ok || x.AsCall().FunctionName() != operators.Index {
-				return "" // a[?"b"] is an optional value, and no path
+				return "" // a[?"b"] is an optional value, not a path
 			}
 			names = append(names, name)
 			x = operand

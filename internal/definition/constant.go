@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-run/pawl/internal/definition/compute"
 )
 
-// perhaps are the functions that may leave an argument out, or take its error for an answer.
+// perhaps lists functions that may not evaluate an argument, or that handle its error.
 var perhaps = []string{operators.LogicalAnd, operators.LogicalOr, operators.Conditional, "default"}
 
-// constant finds a call that fails whatever the values are: one of constants alone, a pattern that is none, and a division by 0.
-// What need not be evaluated is left alone.
+// constant reports calls that always fail: calls with only constants, invalid patterns, and divisions by 0. It ignores calls that may not
+// be evaluated.
 func (c *typeCheck) constant(x ast.Expr, args []ast.Expr) {
 	if c.unsure > 0 || len(args) == 0 {
 		return
@@ -29,7 +29,7 @@ func (c *typeCheck) constant(x ast.Expr, args []ast.Expr) {
 		return
 	case !slices.ContainsFunc(args, func(a ast.Expr) bool { return !isConstant(a) }):
 		text, _ = parser.Unparse(x, info)
-	case function == "@matches" && isConstant(args[1]): // what the macro matches makes
+	case function == "@matches" && isConstant(args[1]): // the macro matches expands to this
 		if pattern, err := parser.Unparse(args[1], info); err == nil {
 			text, shown = "'a'.matches("+pattern+")", "matches("+pattern+")"
 		}
@@ -44,7 +44,7 @@ func (c *typeCheck) constant(x ast.Expr, args []ast.Expr) {
 	}
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return // CEL's own check says it of the whole expression
+		return // CEL's own check reports it for the whole expression
 	}
 	program, err := compute.NewProgram(env, checked)
 	if err == nil {
@@ -60,12 +60,12 @@ func (c *typeCheck) constant(x ast.Expr, args []ast.Expr) {
 }
 
 const (
-	// maxConstant is the length of the longest call of constants that is tried.
+	// maxConstant is the length of the longest call of constants that is evaluated.
 	maxConstant = 1000
-	// constantsCost bounds what the calls of a file may cost together; those after it are left to the evaluation. lists.range(50000) takes
-	// 400 KB before its cost is known: without a bound 10,000 of them, of which each costs QuickCost, took 4 GB.
+	// constantsCost limits the total cost of such calls in a file; further ones are left to the evaluation. lists.range(50000) allocates 400
+	// KB before its cost is known: without a limit, 10,000 of them, each below QuickCost, took 4 GB.
 	constantsCost = 200 * compute.QuickCost
-	constantCost  = 100 // of the compilation, which takes 10 KB
+	constantCost  = 100 // for the compilation, which allocates 10 KB
 )
 
 func isZero(x ast.Expr) bool {

@@ -1,8 +1,7 @@
-// Package definition turns documents (YAML or JSON) into validated, immutable
-// definitions of workflows and actions, and evaluates their expressions.
+// Package definition parses documents (YAML or JSON) into validated, immutable definitions of workflows and actions, and evaluates their
+// expressions.
 //
-// It is pure: no I/O, no clock, no randomness. Everything it returns may be
-// shared between goroutines, except Vars.
+// It is pure: no I/O, no clock, no randomness. Everything it returns may be shared between goroutines, except Vars.
 package definition
 
 import (
@@ -15,40 +14,39 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Kind says what a document defines.
+// Kind is the kind of a document.
 type Kind string
 
 // The kinds of documents.
 const (
 	KindWorkflow Kind = "workflow"
 	KindAction   Kind = "action"
-	// KindQueue makes a queue known before a worker serves it. It has a name of its own namespace, and nothing else.
+	// KindQueue declares a queue before a worker serves it. Queue names have their own namespace; the document has only a name.
 	KindQueue Kind = "queue"
-	// KindSchedule starts executions by the clock. Schedules have a namespace of their own.
+	// KindSchedule starts executions at certain times. Schedule names have their own namespace.
 	KindSchedule Kind = "schedule"
-	// KindTrigger says what signals of a name are like, KindRule starts executions for signals. Each has a namespace of its own.
+	// KindTrigger describes the signals with a name; KindRule starts executions for signals. The names of each have their own namespace.
 	KindTrigger Kind = "trigger"
 	KindRule    Kind = "rule"
-	// KindWebhook makes signals of requests. Webhooks have a namespace of their own.
+	// KindWebhook turns requests into signals. Webhook names have their own namespace.
 	KindWebhook Kind = "webhook"
 )
 
-// Definition is one validated document. It is immutable: callers must not
-// change any of its fields, nor what they point to.
+// Definition is one validated document. It is immutable: callers must not change its fields or what they point to.
 type Definition struct {
 	Kind        Kind
 	Name        string
 	Description string
 	Position    Position
 
-	// Settings are those of an execution of this definition.
+	// Settings apply to executions of this definition.
 	Settings Settings
-	// Input is what an execution's input must satisfy; nil accepts anything.
+	// Input is the schema of an execution's input; nil accepts anything.
 	Input *Schema
-	// Searchable are the members of inputs and outputs that executions are searched by, as input.customer.
+	// Searchable lists the members of inputs and outputs by which executions can be searched, for example input.customer.
 	Searchable []string
 
-	// Exactly one of these is set, as Kind says; none of a queue.
+	// Exactly one of these is set, according to Kind; for a queue none.
 	Workflow *Workflow
 	Action   *Action
 	Schedule *Schedule
@@ -60,36 +58,35 @@ type Definition struct {
 	hash      string
 }
 
-// Settings are the knobs that workflows, actions and tasks share. A zero
-// field is one that the document did not set.
+// Settings are the settings that workflows, actions and tasks share. A zero field was not set in the document.
 type Settings struct {
 	Queue    string // "" is the default queue
 	Priority *int   // -1000..1000, higher goes first
 	flow.Settings
-	Retry        *flow.Retry // nil when the document has no `retry`
+	Retry        *flow.Retry // nil if the document has no `retry`
 	Concurrency  *Concurrency
 	Rate         *Rate
 	Labels       map[string]string
-	WorkerLabels map[string]string // those that a worker must have to get it
-	// Env is the environment for code, an object of strings once evaluated.
+	WorkerLabels map[string]string // labels that a worker must have
+	// Env is the environment for code; it evaluates to an object of strings.
 	Env *Template
 }
 
 // Workflow is a graph of tasks.
 type Workflow struct {
-	// Name is the definition's.
+	// Name is the name of the definition.
 	Name string
 	// Tasks are in document order; Task.Index is the position in this slice.
 	Tasks []*Task
-	// Order holds the indices of all tasks, each after all that it needs.
+	// Order has the indexes of all tasks, each after the tasks that it needs.
 	Order []int
-	// Env is the default environment of all tasks; nil when there is none.
+	// Env is the default environment of all tasks; nil if there is none.
 	Env *Template
 	// Outputs is evaluated when the workflow completes; nil when absent.
 	Outputs *Template
-	// CleanupTimeout is how long tasks whose conditions survive an early end of the workflow may run after it; 0: none is run.
+	// CleanupTimeout is how long tasks with conditions that survive an early end of the workflow may run after it; 0: none is run.
 	CleanupTimeout time.Duration
-	// Reports are the names of the tasks whose outputs are the workflow's, in place of Outputs. Only Only sets it.
+	// Reports are the names of tasks whose outputs become the workflow's output, in place of Outputs. Only the method Only sets it.
 	Reports []string
 
 	index map[string]int
@@ -101,34 +98,33 @@ type Task struct {
 	Name        string
 	Description string
 	Position    Position
-	// Needs are the indices of the tasks that must have ended before this one.
+	// Needs are the indexes of the tasks that must have ended before this one.
 	Needs []int
-	// Successors are the indices of the tasks that need this one.
+	// Successors are the indexes of the tasks that need this one.
 	Successors []int
 	// If is never nil: without `if` it is success().
 	If *Condition
 	// Foreach evaluates to the list of items; nil for a plain task.
 	Foreach *Template
-	// Repeat lets a task without Foreach run in rounds; nil: it runs once.
+	// Repeat runs a task without Foreach in rounds; nil: it runs once.
 	Repeat *Repeat
-	// Cache lets the task end with an outcome that is kept of another execution; nil: it always runs.
+	// Cache lets the task end with the stored outcome of another execution; nil: it always runs.
 	Cache *Cache
-	// InFlight is how many items of a foreach may be open at once, 0 for all;
-	// InFlightOf is set instead when an expression says.
+	// InFlight is how many items of a foreach may be unfinished at the same time, 0 for all; InFlightOf is set instead if it is an expression.
 	InFlight   int
 	InFlightOf *Template
-	// Batch is how many items one child is handed; 0 hands each item by itself.
+	// Batch is how many items one child gets as a list; 0: each child gets one item.
 	Batch int
-	// Action is a built-in kind or a registered name; Version is 0 for its latest.
+	// Action is a built-in kind or a registered name; Version 0 is its latest version.
 	Action  string
 	Version int
-	// With is the input of the action, or nil.
+	// With is the input of the action; nil: none.
 	With *Template
-	// SignalAt is where With says which signal a wait is for.
+	// SignalAt is the position of the signal's name in With, for a wait.
 	SignalAt Position
-	// ContinueOnError makes a failure of this task count as success elsewhere.
+	// ContinueOnError makes other tasks treat a failure of this one as success.
 	ContinueOnError bool
-	// LeftOut: it is skipped without looking at its condition; see Workflow.Only.
+	// LeftOut means that the task is skipped without evaluating its condition; see Workflow.Only.
 	LeftOut bool
 	// Settings override those of the action for the task's executions.
 	Settings Settings
@@ -136,25 +132,24 @@ type Task struct {
 
 // Action is a named unit of work.
 type Action struct {
-	// Kind is the built-in it specialises, or "" when Handler is set.
+	// Kind is the built-in kind that it specialises, or "" if Handler is set.
 	Kind string
-	// Handler is a custom handler kind, or "" when Kind is set.
+	// Handler is a custom handler kind, or "" if Kind is set.
 	Handler string
-	// With is the handler's input; expressions in it see `input` only. When it
-	// is nil the handler is given the execution's input as it is.
+	// With is the handler's input; its expressions can use only `input`. If it is nil, the handler gets the execution's input unchanged.
 	With *Template
-	// SignalAt is where With says which signal a wait is for.
+	// SignalAt is the position of the signal's name in With, for a wait.
 	SignalAt Position
 }
 
 // Concurrency limits how many executions hold one key at the same time.
 type Concurrency struct {
-	// Key is text, usually with expressions; its scope is that of its document.
+	// Key is a text, usually with expressions; its scope is that of its document.
 	Key      *Template
 	Limit    int
 	WhenFull flow.WhenFull
-	// FairBy gives a value, such as a customer: while executions wait, the key's slots are shared among the values. nil:
-	// first come, first served.
+	// FairBy evaluates to a value such as a customer: waiting executions with different values share the key's slots. nil: first come, first
+	// served.
 	FairBy *Template
 	Weight int
 }
@@ -168,15 +163,15 @@ func (c *Concurrency) Fair(v *Vars) (flow.Fair, error) {
 	return flow.Fair{By: by, Weight: c.Weight}, err
 }
 
-// Rate bounds how often executions with a key begin.
+// Rate limits how often executions with a key begin.
 type Rate struct {
-	// Key is text, usually with expressions; its scope is that of its document.
+	// Key is a text, usually with expressions; its scope is that of its document.
 	Key *Template
 	// Bound is the rate, without its key.
 	Bound flow.Rate
 }
 
-// Of is the rate of the executions that an evaluated key stands for.
+// Of returns the rate for an evaluated key.
 func (r *Rate) Of(key string) flow.Rate {
 	bound := r.Bound
 	bound.Key = key
@@ -209,28 +204,27 @@ func (d *Definition) Canonical() []byte { return d.canonical }
 // Hash returns the SHA-256 of the canonical form, in hexadecimal.
 func (d *Definition) Hash() string { return d.hash }
 
-// Ref is the mention of another definition, which must exist when the
-// definition that mentions it is registered.
+// Ref is a reference to another definition, which must exist when the referring definition is registered.
 type Ref struct {
-	Kind     Kind // KindWorkflow when only a workflow will do, else KindAction
+	Kind     Kind // KindWorkflow if it must be a workflow, else KindAction
 	Name     string
 	Version  int    // 0 is the latest
-	Task     string // of a workflow; "" is what a schedule or rule runs
+	Task     string // task of a workflow; "" for the run of a schedule or rule
 	Position Position
 }
 
-// AliasMost is how many bytes an alias may have.
+// AliasMost is the largest length of an alias in bytes.
 const AliasMost = 50
 
 var aliasName = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 
-// IsAlias reports whether a text can be an alias, which comes after the @ of name@stable.
+// IsAlias reports whether s can be an alias, such as stable in name@stable.
 func IsAlias(s string) bool { return len(s) <= AliasMost && aliasName.MatchString(s) }
 
-// LatestAlias is what a name without @ means. It stands for the newest version, unless it has been moved to another one.
+// LatestAlias is the alias of a name without @. It selects the newest version unless it was moved to another one.
 const LatestAlias = "latest"
 
-// SplitAction reads "name", "name@3" or "name@stable"; version is 0 but for the second, alias empty but for the third.
+// SplitAction reads "name", "name@3" or "name@stable". version is set only for the second form, alias only for the third.
 func SplitAction(action string) (name string, version int, alias string, err error) {
 	name, text, has := strings.Cut(action, "@")
 	if !has {

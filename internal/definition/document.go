@@ -19,15 +19,15 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// The bounds of one file.
+// Limits of one file.
 const (
 	maxDocument  = 4 << 20 // bytes
-	maxValues    = 400_000 // after aliases are followed
+	maxValues    = 400_000 // with aliases expanded
 	maxDocuments = 1000
 	maxNesting   = 100
 )
 
-// The message about a document that is nested deeper than maxNesting, and its fix.
+// The error for a document with more than maxNesting levels, and its fix.
 var deeper, lessDeep = fmt.Sprintf("nested deeper than %d levels", maxNesting), "flatten the document"
 
 type valueKind uint8
@@ -45,12 +45,12 @@ var kindNames = [...]string{"null", "a boolean", "a number", "a string", "a list
 
 func (k valueKind) String() string { return kindNames[k] }
 
-// value is a node of a document, YAML or JSON alike, with its place.
+// value is a node of a YAML or JSON document, with its position.
 type value struct {
 	kind valueKind
-	text string // of a string, or a number or boolean in JSON's spelling
-	// written is a number or boolean as it stands in YAML, where JSON writes it otherwise; misread is why it has to be
-	// quoted: not all who read YAML take it for the same value. It is a text then, and refused unless a text is wanted.
+	text string // of a string, or of a number or boolean in JSON's spelling
+	// written is a number or boolean as it is written in YAML, if JSON writes it differently. misread says why it has to be quoted: YAML
+	// readers disagree about its value. Such a value is a text, and is refused unless a text is expected.
 	written, misread string
 	list             []*value
 	fields           []field
@@ -78,11 +78,10 @@ func (v *value) ordered() []field {
 	return slices.SortedFunc(slices.Values(v.fields), func(a, b field) int { return strings.Compare(a.name, b.name) })
 }
 
-// appendJSON writes v with the keys of all objects in order.
+// appendJSON writes v with sorted object keys.
 func (v *value) appendJSON(b []byte) []byte { return v.appendOrdered(b, "") }
 
-// appendOrdered writes v as appendJSON does, but leaves the member called
-// asWritten in the order of the document.
+// appendOrdered is appendJSON, but leaves the members of the member called asWritten in the order of the document.
 func (v *value) appendOrdered(b []byte, asWritten string) []byte {
 	switch v.kind {
 	case nullValue:
@@ -127,13 +126,13 @@ func (v *value) appendAsWritten(b []byte) []byte {
 	return append(b, '}')
 }
 
-// reading collects what goes wrong while a file becomes values.
+// reading collects errors while a file is converted to values.
 type reading struct {
 	file     string
 	src      []byte
 	problems Problems
 	values   int
-	stop     bool // nothing more can be read
+	stop     bool // reading cannot continue
 }
 
 func (r *reading) fail(line, column int, fix, format string, args ...any) {
@@ -148,7 +147,7 @@ func (r *reading) tooDeep(line, column int) {
 	r.fail(line, column, lessDeep, "%s", deeper)
 }
 
-// read turns a file into its documents.
+// read parses a file into its documents.
 func read(file string, src []byte) ([]*value, Problems) {
 	r := &reading{file: file, src: src}
 	if !r.readable() {
@@ -170,7 +169,7 @@ func read(file string, src []byte) ([]*value, Problems) {
 	return r.yaml(), r.problems
 }
 
-// readable reports what no document may contain, before a parser sees it.
+// readable checks the file before a parser sees it.
 func (r *reading) readable() bool {
 	if len(r.src) > maxDocument {
 		r.fail(0, 0, "split it into several files, or load large data in a task",
@@ -197,8 +196,7 @@ func (r *reading) readable() bool {
 			i += n
 		}
 	}
-	// Every value needs a comma or a line of its own; a tree of all of them takes
-	// a hundred times the memory of the text.
+	// Every value needs a comma or a line of its own; a tree of them takes a hundred times as much memory as the text.
 	if n := bytes.Count(r.src, []byte(",")) + bytes.Count(r.src, []byte("\n")); n > maxValues {
 		r.fail(0, 0, "split the file, or load large data in a task", "the file has %d commas and line ends; at most %d are read", n, maxValues)
 		return false
@@ -217,8 +215,8 @@ func (r *reading) yaml() []*value {
 	}
 	deep := false
 	tooDeep := func(depth int, _ *loaderlimits.DepthContext) error {
-		// Checked while the parser reads, before it has built a tree. Flow and block levels are counted apart, so that node,
-		// which follows aliases too, checks the sum of both.
+		// This check runs while the parser reads, before it has built a tree. It counts flow and block levels separately; node, which also
+		// follows aliases, checks their sum.
 		if deep = depth > maxNesting; deep {
 			return jsonvalue.ErrTooDeep
 		}
@@ -251,16 +249,16 @@ func (r *reading) yaml() []*value {
 	return docs
 }
 
-// yamlPlace is how the parser's messages begin: a place, or the first and the last, which is the fault's. Of two on one
-// line the last has only a column, as in L1.C398-C401.
+// yamlPlace matches the start of the parser's messages: a position, or the first and the last of a range, of which the last is the error's.
+// In a range on one line, the last has only a column, as in L1.C398-C401.
 var yamlPlace = regexp.MustCompile(`^go-yaml load error in [a-z]+ (?:\([^)]*\) )?at (?:(?:L(\d+)[.:]C?\d+|<unknown position>)-)?(?:L(\d+)[.:])?C?(\d+): `)
 
-// syntax reports an error of the YAML parser at the place that it names. deep: the error is that of maxNesting.
+// syntax reports an error of the YAML parser at its position. deep means that it is the error of maxNesting.
 func (r *reading) syntax(err error, deep bool) {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	line, column := 0, 0
 	if m := yamlPlace.FindStringSubmatch(msg); m != nil {
-		line, _ = strconv.Atoi(cmp.Or(m[2], m[1])) // digits: cannot fail
+		line, _ = strconv.Atoi(cmp.Or(m[2], m[1])) // digits, so there is no error
 		column, _ = strconv.Atoi(m[3])
 		msg = strings.TrimPrefix(msg, m[0])
 	}
@@ -284,8 +282,8 @@ func (r *reading) syntax(err error, deep bool) {
 	r.fail(line, column, fix, "not valid YAML: %s", problem.Clip(strings.TrimSpace(msg), 300))
 }
 
-// expressionOn reports whether a line, or the one before it, where the parser may have met what stops it on the next, has an expression
-// without a quote in front.
+// expressionOn reports whether a line, or the one before it, where the cause of the error may be, has an expression that does not follow a
+// quote.
 func (r *reading) expressionOn(line int) bool {
 	lines := bytes.Split(r.src, []byte("\n"))
 	for n := max(line-2, 0); n < min(line, len(lines)); n++ {
@@ -296,7 +294,7 @@ func (r *reading) expressionOn(line int) bool {
 	return false
 }
 
-// tabbed reports whether there is a tab in front of the text of a line.
+// tabbed reports whether the indentation of a line has a tab.
 func (r *reading) tabbed(line int) bool {
 	lines := bytes.SplitN(r.src, []byte("\n"), max(line, 0)+1)
 	if line < 1 || line > len(lines) {
@@ -306,8 +304,7 @@ func (r *reading) tabbed(line int) bool {
 	return bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t')
 }
 
-// node converts a YAML node, following aliases; nil after a problem that
-// leaves nothing to go on with.
+// node converts a YAML node, following aliases; it returns nil if an error leaves nothing to continue with.
 func (r *reading) node(n *yaml.Node, depth int) *value {
 	if r.stop {
 		return nil
@@ -389,7 +386,7 @@ func (r *reading) mapping(n *yaml.Node, depth int) *value {
 	return v
 }
 
-// merge adds the fields of `<<: *base` that v does not have itself.
+// merge adds the fields of `<<: *base` that v itself does not have.
 func (r *reading) merge(v *value, n *yaml.Node, depth int) {
 	from := r.node(n, depth)
 	if from == nil {
@@ -425,7 +422,7 @@ func (r *reading) scalar(n *yaml.Node) *value {
 	tag := n.ShortTag()
 	if n.Style&yaml.TaggedStyle == 0 {
 		if n.Style != 0 {
-			return v // in quotes, or a block of lines
+			return v // quoted, or a block scalar
 		}
 		if tag, v.misread = coreTag(n.Value); v.misread != "" {
 			v.written = n.Value
@@ -462,21 +459,21 @@ func (r *reading) scalar(n *yaml.Node) *value {
 	return v
 }
 
-// withoutNUL reports a NUL in a text, "a\0b" in YAML. No input, output or label may have one, so each use of the text would fail.
+// withoutNUL reports a NUL in a text, "a\0b" in YAML. Inputs, outputs and labels cannot have one, so each use of the text would fail.
 func (r *reading) withoutNUL(text string, line, column int) {
 	if strings.ContainsRune(text, 0) {
 		r.fail(line, column, "remove it", "the text has a NUL character")
 	}
 }
 
-// asWritten makes a text of a number or boolean of a place that wants text: 0012345670, 1_000 and 0x1F keep their digits there.
+// asWritten turns a number or boolean into a text where a text is expected: 0012345670, 1_000 and 0x1F keep their digits.
 func (v *value) asWritten() {
 	if v.written != "" && (v.misread != "" || v.written != v.text) {
 		v.kind, v.text, v.misread = textValue, v.written, ""
 	}
 }
 
-// misreadings reports what has to be quoted.
+// misreadings reports values that have to be quoted.
 func (b *builder) misreadings(v *value, path string) {
 	if v.misread != "" {
 		b.fail(v, path, fmt.Sprintf("quote it to make it text: %q; or write the number in decimal digits", v.written), "%s is ambiguous: %s", problem.Clip(v.written, 60), v.misread)

@@ -18,40 +18,40 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// TaskRef is the mention of an upstream task in an expression.
+// TaskRef is a reference to an upstream task in an expression.
 type TaskRef struct {
 	Task string
-	// Output is false when only the status or the error is looked at.
+	// Output is false if only the status or the error is used.
 	Output bool
 }
 
 // expression is one `${{ … }}` at one place. It is safe for concurrent use.
 type expression struct {
-	field string // where it stands, such as "tasks.build.with.source"
+	field string // its position in the document, such as "tasks.build.with.source"
 	*compiled
 }
 
-// compiled is the text of an expression and what compiling makes of it. All
-// expressions of a document with the same text and scope share one.
+// compiled is the text of an expression and the result of compiling it. All expressions of a document with the same text and scope share
+// one.
 type compiled struct {
 	text  string
 	scope scope
-	path  *path // set when that is all it is
+	path  *path // set if it is only a path
 
 	once    sync.Once
 	program *compute.Program
 	result  *cel.Type
-	tree    *ast.AST // kept where its types are checked as well
-	keep    bool     // the tree
+	tree    *ast.AST // kept for the check of types
+	keep    bool     // keep the tree
 	facts   facts
-	sole    func(*Vars) bool // the value, where that is one function of `if`, perhaps negated
-	issues  []issue          // why it does not compile
+	sole    func(*Vars) bool // returns the value of a condition that is one function of `if`, possibly negated
+	issues  []issue          // compile errors
 
 	missed sync.Once
 	paths  []path // of the expression, for errors
 
 	taken     sync.Once
-	constants map[string][]string // of a condition that was taken apart
+	constants map[string][]string // of a condition that was analysed
 }
 
 // issue is a compile error; Line counts from 1 and Column from 0, within the
@@ -61,17 +61,16 @@ type issue struct {
 	message, fix string
 }
 
-// facts are what compiling finds out about an expression.
+// facts are collected while an expression is compiled.
 type facts struct {
 	refs []TaskRef
-	// all means that the expression uses `tasks` as a whole.
+	// all means that it uses `tasks` as a whole.
 	all bool
-	// status: a function of `if` is called; survives: in a way that may hold
-	// although something failed.
+	// status means that it calls a function of `if`; survives, that it may hold although something failed.
 	status, survives bool
 }
 
-// EvalError says which expression could not be evaluated, and why.
+// EvalError is the error of an expression that could not be evaluated.
 type EvalError struct {
 	Field      string
 	Expression string
@@ -96,7 +95,7 @@ func newCompiled(text string, s scope) *compiled {
 	return e
 }
 
-// compile fills in everything that needs CEL; it is a no-op for a path.
+// compile sets everything that needs CEL; for a path it does nothing.
 func (e *compiled) compile() {
 	if e.path != nil {
 		return
@@ -111,12 +110,12 @@ func (e *compiled) compile() {
 		if issues.Err() != nil {
 			for _, err := range issues.Errors() {
 				i := e.explain(err)
-				// CEL's parser goes on after an error, and what it finds then has often the same reason.
+				// CEL's parser continues after an error, and often reports the same error again.
 				if !slices.ContainsFunc(e.issues, func(o issue) bool { return o.message == i.message }) {
 					e.issues = append(e.issues, i)
 				}
 				if strings.Contains(err.Message, soleEqualsSign) || isBrokenText(err.Message) {
-					break // what follows it cannot be read either
+					break // the rest cannot be read either
 				}
 			}
 			return
@@ -134,8 +133,7 @@ func (e *compiled) compile() {
 	})
 }
 
-// survey collects the facts from the tree; negated says whether an odd number
-// of `!` is above.
+// survey collects the facts from the tree; negated means that x is below an odd number of `!`.
 func (e *compiled) survey(x ast.Expr, negated bool) {
 	switch x.Kind() {
 	case ast.IdentKind:
@@ -190,8 +188,8 @@ func (e *compiled) survey(x ast.Expr, negated bool) {
 	}
 }
 
-// soleStatus is the value of an expression that is success(), failed(), cancelled() or always(), or a negation of one: most conditions are,
-// and CEL takes a microsecond for what is one look at a field. nil: it is something else.
+// soleStatus returns the value of an expression that is success(), failed(), cancelled() or always(), possibly negated, and nil for any
+// other. Most conditions are such expressions, and CEL needs a microsecond where reading a field is enough.
 func soleStatus(x ast.Expr) func(*Vars) bool {
 	switch x.Kind() {
 	case ast.IdentKind:
@@ -227,7 +225,7 @@ func (e *compiled) ident(name string, negated bool) {
 	}
 }
 
-// refer notes tasks.NAME.FIELD.
+// refer records tasks.NAME.FIELD.
 func (e *compiled) refer(name, field string) {
 	switch field {
 	case "status", "error":
@@ -256,7 +254,7 @@ func (e *compiled) mention(r TaskRef) {
 	e.facts.refs = append(e.facts.refs, r)
 }
 
-// taskName reports whether x is tasks.NAME or tasks["NAME"].
+// taskName returns NAME if x is tasks.NAME or tasks["NAME"].
 func taskName(x ast.Expr) (string, bool) {
 	if x.Kind() == ast.SelectKind {
 		s := x.AsSelect()
@@ -268,7 +266,7 @@ func taskName(x ast.Expr) (string, bool) {
 
 func isTasks(x ast.Expr) bool { return x.Kind() == ast.IdentKind && x.AsIdent() == "tasks" }
 
-// subscripted takes x["name"], x[?"name"] and x.?name apart.
+// subscripted splits x["name"], x[?"name"] and x.?name.
 func subscripted(x ast.Expr) (operand ast.Expr, name string, ok bool) {
 	if x.Kind() != ast.CallKind {
 		return nil, "", false
@@ -338,10 +336,10 @@ func (e *expression) run(v *Vars) (ref.Val, error) {
 	return val, nil
 }
 
-// noSuchKey is how CEL says that an object does not have a member, without saying which members it has.
+// noSuchKey is CEL's error for a missing member, which does not name the existing members.
 const noSuchKey = "no such key: "
 
-// located adds to CEL's error what the object has instead of the key. The paths of the expression are collected at the first such error.
+// located adds the members that the object has to CEL's error. The paths of the expression are collected at the first such error.
 func (e *compiled) located(err error, v *Vars) error {
 	_, key, found := strings.Cut(err.Error(), noSuchKey)
 	if !found {
@@ -369,10 +367,10 @@ func (e *compiled) located(err error, v *Vars) error {
 	return err
 }
 
-// mostPaths bounds how many paths of one expression are looked at for an error.
+// mostPaths limits how many paths of one expression are checked for an error.
 const mostPaths = 100
 
-// pathsIn are the paths from variables in an expression, the longest of each.
+// pathsIn returns the paths in an expression, the longest for each variable.
 func pathsIn(x ast.Expr, all []path) []path {
 	if len(all) == mostPaths {
 		return all

@@ -18,7 +18,7 @@ const (
 	intKind  = types.IntKind
 )
 
-// dynamic reports whether the type of an expression is only known when it runs.
+// dynamic reports whether the type of an expression is only known at run time.
 func dynamic(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.DynKind, types.AnyKind, types.OpaqueKind, types.TypeParamKind:
@@ -27,8 +27,7 @@ func dynamic(t *cel.Type) bool {
 	return false
 }
 
-// graph orders the tasks by Kahn's algorithm, and reports what keeps the graph
-// from being one that starts, ends, and runs every task.
+// graph orders the tasks by Kahn's algorithm, and reports why the graph cannot start, end, or run every task.
 func (b *builder) graph(w *Workflow, v *value, needs [][]need) {
 	edges := 0
 	for _, t := range w.Tasks {
@@ -65,7 +64,7 @@ func (b *builder) graph(w *Workflow, v *value, needs [][]need) {
 	}
 }
 
-// stuck reports the cycles, and the tasks that cannot be reached behind them.
+// stuck reports the cycles, and the tasks after them that cannot be reached.
 func (b *builder) stuck(w *Workflow, v *value, needs [][]need, waiting []int, entries int) {
 	if entries == 0 {
 		b.fail(v, "tasks", "remove a need from the task that is to start", "the workflow has no entry: every task needs another")
@@ -77,7 +76,7 @@ func (b *builder) stuck(w *Workflow, v *value, needs [][]need, waiting []int, en
 	behind := 0
 	for _, c := range in {
 		for _, i := range c {
-			waiting[i] = 0 // on a cycle, and named in the problem about it
+			waiting[i] = 0 // on a cycle, and named in that error
 		}
 		var names []string
 		for _, i := range c {
@@ -104,8 +103,8 @@ func (b *builder) stuck(w *Workflow, v *value, needs [][]need, waiting []int, en
 	}
 }
 
-// cycles returns one cycle of each knot among the tasks that are left, each in
-// the order in which its tasks would run, in document order of their first.
+// cycles returns cycles among the remaining tasks, at least one for each connected group of them but at most 50. Each is in running order,
+// beginning with its first task in the document.
 func cycles(w *Workflow, waiting []int) [][]int {
 	const (
 		unseen = iota
@@ -154,14 +153,14 @@ func cycles(w *Workflow, waiting []int) [][]int {
 	return found
 }
 
-// rotate begins a cycle with its first task of the document.
+// rotate makes a cycle begin with its first task in the document.
 func rotate(c []int) []int {
 	at := slices.Index(c, slices.Min(c))
 	return append(slices.Clone(c[at:]), c[:at]...)
 }
 
-// references checks that every task an expression names comes before its own;
-// where the graph is not ordered, that it exists.
+// references checks that every task in an expression comes before the expression's own task; if the graph is not ordered, only that it
+// exists.
 func (b *builder) references(w *Workflow, ordered bool) {
 	var before []bitset
 	for _, m := range b.mentions {
@@ -196,7 +195,7 @@ func (b *builder) references(w *Workflow, ordered bool) {
 	}
 }
 
-// place finds the mention of a task within its expression.
+// place returns the position of the task's name within its expression.
 func (m mention) place(r TaskRef) Position {
 	line, column := 1, 0
 	if i := strings.Index(m.expr.text, "tasks."+r.Task); i >= 0 {
@@ -206,7 +205,7 @@ func (m mention) place(r TaskRef) Position {
 	return m.at(line, column)
 }
 
-// bitset is a set of task indices.
+// bitset is a set of task indexes.
 type bitset []uint64
 
 func (s bitset) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }

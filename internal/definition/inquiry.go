@@ -17,20 +17,20 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// maxFormValues bounds the work of compiling the form of a question, which the engine does when it asks.
+// maxFormValues limits the work of compiling the form of a question, which the engine does when it asks.
 const maxFormValues = 1_000
 
-// Questions reads questions and answers. It remembers the forms and expressions that it has compiled lately: many executions
-// ask with the same ones. Its zero value is ready, and it is safe for concurrent use.
+// Questions parses questions and answers. It caches compiled forms and expressions: many executions ask with the same ones. The zero value
+// is ready to use, and it is safe for concurrent use.
 type Questions struct {
 	forms   recent[*Schema]
 	accepts conditions
 }
 
-// remembered is how many bytes of forms, or of expressions, are remembered. Compiled they take several times as much.
+// remembered is the total size in bytes of the cached forms, or of the cached expressions. Compiled they need several times as much.
 const remembered = 1 << 20
 
-// recent remembers what texts were compiled to lately. When it is full it begins anew.
+// recent is a cache of compiled texts. When it is full, it is emptied.
 type recent[T any] struct {
 	mu    sync.Mutex
 	all   map[string]T
@@ -53,8 +53,8 @@ func (k *recent[T]) keep(text string, compiled T) {
 	k.all[text] = compiled
 }
 
-// Read reads the payload of kind "ask": what is asked, and under which purpose ("" is for the caller to name). A default is
-// completed by what the form gives. An error of type Problems says everything that is wrong with it.
+// Read reads the payload of kind "ask": the question and its purpose ("" lets the caller choose). A default answer is completed with the
+// form's defaults. An error of type Problems lists all errors.
 func (k *Questions) Read(raw json.RawMessage) (q flow.Question, purpose string, err error) {
 	a, err := payload.Question(raw)
 	if err != nil {
@@ -94,8 +94,8 @@ func (k *Questions) Read(raw json.RawMessage) (q flow.Question, purpose string, 
 	return q, a.Purpose, nil
 }
 
-// Answer checks a value against the form of a question, and fills in the form's defaults. The error is of type Problems, whose
-// paths begin with root.
+// Answer checks a value against the form of a question, and fills in the form's defaults. The error is of type Problems with paths that
+// begin with root.
 func (k *Questions) Answer(q *flow.Question, value json.RawMessage, root string) (json.RawMessage, error) {
 	s, ps := k.form(q.Form)
 	switch {
@@ -110,7 +110,7 @@ func (k *Questions) Answer(q *flow.Question, value json.RawMessage, root string)
 	return checkJSON(orNull(value), root)
 }
 
-// Accepts reports whether a question accepts an answer. An error is an *EvalError: the expression does not fit the answer.
+// Accepts reports whether a question accepts an answer. An error is an *EvalError: the expression cannot be evaluated for the answer.
 func (k *Questions) Accepts(q *flow.Question, answer json.RawMessage) (bool, error) {
 	c, ps := k.accept(q.Accept)
 	switch {
@@ -165,7 +165,7 @@ func readForm(form json.RawMessage) (*Schema, Problems) {
 	return s, ps
 }
 
-// countOf is how many values a decoded one consists of.
+// countOf returns how many values a decoded value consists of.
 func countOf(v any) int {
 	n := 1
 	switch v := v.(type) {
@@ -181,7 +181,7 @@ func countOf(v any) int {
 	return n
 }
 
-// askPayload checks what of a question stands in the document. What expressions give is checked when the question is asked.
+// askPayload checks the constant parts of a question in the document. Values of expressions are checked when the question is asked.
 func (b *builder) askPayload(with *value, path string) {
 	if b.trusted {
 		return
@@ -197,8 +197,8 @@ func (b *builder) askPayload(with *value, path string) {
 	}
 }
 
-// known are the members of a kind's payload that no expression gives, and required, which has a text in place of its expression, or where
-// it is missing: what is missing or unknown has been reported already.
+// known returns the members of a kind's payload that contain no expressions. The required one is a made-up text if it has an expression or
+// is missing, since missing and unknown members were reported already.
 func (v *value) known(kind flow.Kind, required string) *value {
 	known := &value{kind: objectValue}
 	fields, _, _ := payload.Fields(kind)
@@ -218,7 +218,7 @@ func (v *value) known(kind flow.Kind, required string) *value {
 	return known
 }
 
-// drop removes the members with the names.
+// drop removes members by name.
 func (v *value) drop(names ...string) {
 	v.fields = slices.DeleteFunc(v.fields, func(f field) bool { return slices.Contains(names, f.name) })
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// jsonReader reads a file that is one JSON value, with the place of everything.
+// jsonReader reads a file with one JSON value, with the position of every value.
 type jsonReader struct {
 	*reading
 	dec *jsontext.Decoder
-	// line and column are the place of offset seen.
+	// line and column are the position of offset seen.
 	line, column, seen int
-	// unplaced leaves places out, for what no user wrote.
+	// unplaced leaves out positions, for documents that no user wrote.
 	unplaced bool
 }
 
@@ -26,7 +26,7 @@ func (r *reading) jsonReader() *jsonReader {
 	return &jsonReader{reading: r, dec: jsontext.NewDecoder(bytes.NewBuffer(r.src), jsontext.AllowDuplicateNames(true)), line: 1, column: 1}
 }
 
-// file reads the whole source.
+// file reads the whole file.
 func (j *jsonReader) file() (*value, error) {
 	v, err := j.read(0)
 	if err == nil {
@@ -35,7 +35,7 @@ func (j *jsonReader) file() (*value, error) {
 	return v, err
 }
 
-// problem places a syntax error.
+// problem returns a syntax error with its position.
 func (j *jsonReader) problem(err error) Problem {
 	p, at := strictjson.Syntax(j.src, j.dec, err)
 	line, column := j.place(at)
@@ -45,8 +45,7 @@ func (j *jsonReader) problem(err error) Problem {
 	return Problem{File: j.reading.file, Line: line, Column: column, Message: "not valid JSON: " + p.Message, Fix: p.Fix}
 }
 
-// place turns an offset into a line and a column. Offsets hardly ever go back,
-// so the source is gone through once.
+// place converts an offset to a line and a column. Offsets rarely go back, so it reads the source about once.
 func (j *jsonReader) place(at int) (line, column int) {
 	if j.unplaced {
 		return 0, 0

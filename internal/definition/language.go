@@ -11,14 +11,14 @@ import (
 	"github.com/pawl-run/pawl/internal/definition/compute"
 )
 
-// scope says which variables an expression may name.
+// scope is the set of variables that an expression can use.
 type scope uint8
 
 const (
 	scopeAction   scope = iota // input
-	scopeWorkflow              // and labels, workflow
-	scopeTask                  // and env, tasks
-	scopeIf                    // and success(), failed(), cancelled(), always()
+	scopeWorkflow              // scopeAction, and labels, workflow
+	scopeTask                  // scopeWorkflow, and env, tasks
+	scopeIf                    // scopeTask, and success(), failed(), cancelled(), always()
 	scopeItem                  // scopeTask, and item, index
 	scopeRound                 // scopeTask, and round, previous
 	scopeUntil                 // scopeTask, and round, output, status, error
@@ -49,8 +49,8 @@ var scopeVariables = [scopes][]string{
 
 const maxExpression = 8 << 10 // characters of one expression
 
-// The functions of `if` are macros for these variables: a function cannot see
-// variables. An expression cannot name them, because of the @.
+// The functions of `if` are macros for these variables, since a function cannot access variables. Expressions cannot name the variables,
+// because of the @.
 const (
 	identSuccess   = "@success"
 	identFailed    = "@failed"
@@ -78,7 +78,7 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewCustomEnv(append(opts, compute.Functions()...)...)
 })
 
-// languages are the environments of the scopes. Making one takes milliseconds.
+// languages has the CEL environments of the scopes. Creating one takes milliseconds.
 var languages = [scopes]func() (*cel.Env, error){}
 
 func init() {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// maxRate bounds how many executions a rate lets begin in its span.
+// maxRate is the largest number of executions that may begin in the span of a rate.
 const maxRate = 100_000
 
 func (b *builder) rate(v *value, path string, sc scope, task int) *Rate {
@@ -39,7 +39,7 @@ func (b *builder) rate(v *value, path string, sc scope, task int) *Rate {
 	return r
 }
 
-// sharedKey reads the key of a concurrency limit or a rate, which names what is shared.
+// sharedKey reads the key of a concurrency limit or a rate.
 func (b *builder) sharedKey(v *value, path, example string, sc scope, task int) *Template {
 	key := v.get("key")
 	switch {

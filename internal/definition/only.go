@@ -7,9 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Only is the workflow without some of its tasks; its outputs are those of the tasks named in reports. A task that is
-// left out needs nothing and no task needs it, so that it is skipped in the first step. The caller leaves out every
-// task that needs one which is left out.
+// Only returns the workflow without some of its tasks; its output is that of the tasks in reports. A task that is left out has no needs,
+// and no task needs it, so it is skipped in the first step. The caller also leaves out every task that needs one of them.
 func (w *Workflow) Only(reports, leftOut []string) *Workflow {
 	out := make([]bool, len(w.Tasks))
 	for i, t := range w.Tasks {
@@ -30,8 +29,8 @@ func (w *Workflow) Only(reports, leftOut []string) *Workflow {
 	return &o
 }
 
-// For is what an execution runs of the workflow, which a rerun may have narrowed to some tasks. It returns nil for nil:
-// a definition of an action has no workflow.
+// For returns the part of the workflow that an execution runs: a rerun may be narrowed to some tasks. It returns nil for nil: an action has
+// no workflow.
 func (w *Workflow) For(r *flow.Request) *Workflow {
 	again := r.AsRerun()
 	if len(again.Only) == 0 || w == nil {

@@ -16,18 +16,18 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// typeCheck finds operators that would fail with every value, and comparisons that never hold. To CEL's own check a value out of JSON has
-// any type; here it has the type that the schema of the input gives it.
+// typeCheck finds operators that fail for all values, and comparisons that never hold. For CEL's own check, a value from JSON can have any
+// type; here it has the type of the input's schema.
 type typeCheck struct {
 	b      *builder
 	scope  scope
 	tree   *ast.AST
 	locals map[string]*typed // variables of map(), filter() and the like
-	unsure int               // of how many calls and loops the expression is a part that need not be evaluated
+	unsure int               // number of enclosing calls and loops that may not evaluate the expression
 	faults []issue
 }
 
-// typeFaults are the faults of an expression that has been compiled.
+// typeFaults returns the type errors of a compiled expression.
 func (b *builder) typeFaults(e *compiled) []issue {
 	if e.path != nil {
 		return b.pathFaults(e.path, e.scope)
@@ -45,7 +45,7 @@ func (c *typeCheck) fault(x ast.Expr, fix, format string, args ...any) {
 	c.faults = append(c.faults, issue{max(1, at.Line()), max(0, at.Column()), fmt.Sprintf(format, args...), fix})
 }
 
-// text is a part of the expression as it was written; "" where a macro has made it.
+// text returns a part of the expression as written; "" if a macro made it.
 func (c *typeCheck) text(x ast.Expr) string {
 	if text := pathOf(x); text != "" {
 		return text
@@ -57,7 +57,7 @@ func (c *typeCheck) text(x ast.Expr) string {
 	return problem.Clip(text, 60)
 }
 
-// named is a type with what has it, as in: an integer (input.n).
+// named returns a type with its expression, for example: an integer (input.n).
 func (c *typeCheck) named(t *typed, x ast.Expr) string {
 	if text := c.text(x); text != "" {
 		return fmt.Sprintf("%s (%s)", t, text)
@@ -65,7 +65,7 @@ func (c *typeCheck) named(t *typed, x ast.Expr) string {
 	return t.String()
 }
 
-// infer is the type of an expression; it notes the faults within.
+// infer returns the type of an expression, and records the errors within.
 func (c *typeCheck) infer(x ast.Expr) *typed {
 	switch x.Kind() {
 	case ast.LiteralKind:
@@ -118,7 +118,7 @@ func (c *typeCheck) selected(x, operand ast.Expr, field string) *typed {
 	return celType(c.tree.GetType(x.ID()))
 }
 
-// comprehension is what map(), filter(), exists() and the like have become. What they bind has the type of the list's elements.
+// comprehension checks what map(), filter(), exists() and the like expand to. Their variables have the type of the list's elements.
 func (c *typeCheck) comprehension(k ast.ComprehensionExpr) {
 	of, first := c.infer(k.IterRange()), c.infer(k.AccuInit())
 	bind := map[string]*typed{k.IterVar(): nil, k.AccuVar(): nil}
@@ -132,14 +132,14 @@ func (c *typeCheck) comprehension(k ast.ComprehensionExpr) {
 			bind[k.IterVar()] = of.elem
 		}
 	}
-	if k.LoopCondition().Kind() == ast.LiteralKind && k.LoopCondition().AsLiteral() == types.False { // cel.bind: it never turns
+	if k.LoopCondition().Kind() == ast.LiteralKind && k.LoopCondition().AsLiteral() == types.False { // cel.bind: it does not iterate
 		bind[k.AccuVar()] = first
 	}
 	before := c.locals
 	c.locals = make(map[string]*typed, len(before)+len(bind))
 	maps.Copy(c.locals, before)
 	maps.Copy(c.locals, bind)
-	c.unsure++ // a list may be empty
+	c.unsure++ // the list may be empty
 	for _, part := range []ast.Expr{k.LoopCondition(), k.LoopStep(), k.Result()} {
 		c.infer(part)
 	}
@@ -183,7 +183,7 @@ func (c *typeCheck) call(x ast.Expr) *typed {
 	return t
 }
 
-// typedCall is the type of a call of arguments of known types; it notes those that the function does not take.
+// typedCall returns the type of a call with arguments of known types, and records arguments that the function does not accept.
 func (c *typeCheck) typedCall(x ast.Expr, function string, args []ast.Expr, all []*typed) *typed {
 	switch {
 	case len(args) == 2 && strings.Contains("+-*/%", symbol(function)) && symbol(function) != "":
@@ -223,13 +223,13 @@ func (c *typeCheck) typedCall(x ast.Expr, function string, args []ast.Expr, all 
 	return nil
 }
 
-// symbol is an operator as it is written; "" for functions.
+// symbol returns an operator as it is written; "" for functions.
 func symbol(function string) string {
 	s, _ := operators.FindReverseBinaryOperator(function)
 	return s
 }
 
-// common is the type of a value that is one of two.
+// common returns the common type of two alternatives.
 func common(a, b *typed) *typed {
 	switch {
 	case a == nil || b == nil:
@@ -249,7 +249,7 @@ func (c *typeCheck) asText(x ast.Expr, t *typed, after string) string {
 	return ""
 }
 
-// instead is the fix that writes an argument with something around it; "" where the argument has no text.
+// instead returns the fix that puts texts around an argument; "" if the argument has no text.
 func (c *typeCheck) instead(x ast.Expr, before, after string) string {
 	if text := c.text(x); text != "" {
 		return "write " + before + text + after
@@ -257,7 +257,7 @@ func (c *typeCheck) instead(x ast.Expr, before, after string) string {
 	return ""
 }
 
-// asArgument is the fix that makes a text of an argument.
+// asArgument returns the fix that converts an argument to a text.
 func (c *typeCheck) asArgument(x ast.Expr, t *typed, before string) string {
 	if t.kind == typeList || t.kind == typeObject || t.kind == typeNull {
 		return c.instead(x, before+"json(", "))")
@@ -271,7 +271,7 @@ func (c *typeCheck) wantBool(x ast.Expr, t *typed) {
 	}
 }
 
-// arithmetic is about + - * / and %: CEL computes with two values of one type only.
+// arithmetic checks + - * / and %: CEL computes only with two values of the same type.
 func (c *typeCheck) arithmetic(x ast.Expr, op string, args []ast.Expr, all []*typed) *typed {
 	a, b := all[0], all[1]
 	for i, t := range all {
@@ -302,7 +302,7 @@ func (c *typeCheck) beside(x ast.Expr, t *typed) string {
 	return " and " + c.named(t, x)
 }
 
-// computes reports whether an operator takes values of a type at all.
+// computes reports whether an operator accepts values of a type at all.
 func computes(op string, k typeKind) bool {
 	switch k {
 	case typeInteger, typeNumber:
@@ -315,7 +315,7 @@ func computes(op string, k typeKind) bool {
 	return false
 }
 
-// mend is what makes two operands fit.
+// mend returns the fix that makes two operands compatible.
 func (c *typeCheck) mend(op string, args []ast.Expr, all []*typed) string {
 	texts := []string{c.text(args[0]), c.text(args[1])}
 	if texts[0] == "" || texts[1] == "" || all[0] == nil || all[1] == nil {
@@ -344,7 +344,7 @@ func (c *typeCheck) mend(op string, args []ast.Expr, all []*typed) string {
 	return ""
 }
 
-// ordered is about < <= > and >=.
+// ordered checks < <= > and >=.
 func (c *typeCheck) ordered(x ast.Expr, op string, args []ast.Expr, all []*typed) {
 	a, b := all[0], all[1]
 	for i, t := range all {
@@ -358,7 +358,7 @@ func (c *typeCheck) ordered(x ast.Expr, op string, args []ast.Expr, all []*typed
 	}
 }
 
-// equal finds comparisons that never hold. null is left alone: an input may be absent, or be null beside its type.
+// equal finds comparisons that never hold. It ignores null: an input may be absent, or be null in addition to its type.
 func (c *typeCheck) equal(x, left, right ast.Expr, a, b *typed) {
 	switch {
 	case a == nil || b == nil || a.kind == typeNull || b.kind == typeNull || a.number() && b.number():
@@ -371,14 +371,14 @@ func (c *typeCheck) equal(x, left, right ast.Expr, a, b *typed) {
 	}
 }
 
-// otherStatuses are words of other systems for what Pawl calls otherwise.
+// otherStatuses maps words of other systems to Pawl's statuses.
 var otherStatuses = map[string]Status{
 	"success": StatusCompleted, "succeeded": StatusCompleted, "successful": StatusCompleted, "ok": StatusCompleted, "done": StatusCompleted,
 	"finished": StatusCompleted, "complete": StatusCompleted, "passed": StatusCompleted, "failure": StatusFailed, "error": StatusFailed, "errored": StatusFailed,
 	"canceled": StatusCancelled, "aborted": StatusCancelled, "timeout": StatusTimedOut, "timedout": StatusTimedOut, "upstream_failed": StatusSkipped,
 }
 
-// word is about a text that is compared with one of a few.
+// word checks a text that is compared with a value from a fixed set of words.
 func (c *typeCheck) word(literal, x ast.Expr, t, l *typed) {
 	if t.words == nil || len(l.words) != 1 || slices.Contains(t.words, l.words[0]) {
 		return
@@ -391,7 +391,7 @@ func (c *typeCheck) word(literal, x ast.Expr, t, l *typed) {
 	c.fault(literal, fix, "%s is never %q", cmp.Or(c.text(x), "the value"), problem.Clip(l.words[0], 60))
 }
 
-// in is about x in LIST.
+// in checks x in LIST.
 func (c *typeCheck) in(x ast.Expr, args []ast.Expr, all []*typed) {
 	if args[1].Kind() == ast.ListKind {
 		for _, el := range args[1].AsList().Elements() {

@@ -12,10 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Parse reads all documents of a file and validates them. file is only used to
-// name places. When anything is wrong nothing is returned but the error, which
-// is of type Problems and lists everything (at most the first few hundred).
-// Code may be in the built-in languages and in those for which a function in knows returns true.
+// Parse reads and validates all documents of a file. file is only used in positions. If there is any error, it returns only the error,
+// which is of type Problems and lists all of them (at most the first few hundred). Code may be in the built-in languages and in those for
+// which a function in knows returns true.
 func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Definition, error) {
 	defs, problems := Examine(file, src, knows...)
 	if len(problems) > 0 {
@@ -24,8 +23,8 @@ func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Def
 	return defs, nil
 }
 
-// Examine is Parse that returns also definitions with problems: what they mention can be looked up, and nothing else can be done with
-// them. There are none where a document has no name that others could mention it by, and where there are too many problems to list more.
+// Examine is Parse that also returns definitions with errors: they are good only for looking up their references. It returns none if a
+// document has no name by which others could refer to it, or if there are too many errors to list more.
 func Examine(file string, src []byte, knows ...func(language string) bool) ([]*Definition, Problems) {
 	docs, problems := read(file, src)
 	b := &builder{file: file, src: src, problems: problems, languages: knows}
@@ -34,7 +33,7 @@ func Examine(file string, src []byte, knows ...func(language string) bool) ([]*D
 	}
 	var defs []*Definition
 	type namespaced struct {
-		kind Kind // "" of workflows and actions, which share a namespace
+		kind Kind // "" for workflows and actions, which share a namespace
 		name string
 	}
 	lines, nameless := map[namespaced]int{}, false
@@ -70,8 +69,7 @@ func Examine(file string, src []byte, knows ...func(language string) bool) ([]*D
 	return defs, listed
 }
 
-// Decode reads what Canonical returned. It trusts the text to have been valid:
-// expressions and schemas are compiled when they are first used.
+// Decode reads the result of Canonical. It trusts that the text is valid: expressions and schemas are compiled on first use.
 func Decode(canonical []byte) (*Definition, error) {
 	j := (&reading{src: canonical}).jsonReader()
 	j.unplaced = true
@@ -94,7 +92,7 @@ var (
 	queueFields    = []string{"kind", "name"}
 )
 
-// document builds one definition; it is unusable if problems were added.
+// document builds one definition, which is not usable if it adds errors.
 func (b *builder) document(v *value) *Definition {
 	d := &Definition{Position: Position{b.file, v.line, v.column}}
 	b.mentions, b.inputType, b.itemType, b.signalType, b.tasks, b.taskNames = nil, nil, nil, nil, nil, nil
@@ -192,7 +190,7 @@ func (b *builder) kind(v *value) Kind {
 	return ""
 }
 
-// otherDocuments are fields by which documents of other systems are known, and what is written here.
+// otherDocuments maps fields that identify documents of other systems to the way in which Pawl expresses them.
 var otherDocuments = map[string]string{
 	"jobs": "jobs are tasks here, and their steps programs: write name: my-workflow and tasks: {build: {action: code, with: {language: bash, source: …}}}; " +
 		"what stands in on: is a schedule, or a webhook and a rule",
@@ -223,7 +221,7 @@ func (b *builder) action(v *value) *Action {
 	return a
 }
 
-// settings reads what workflows, actions and tasks have in common.
+// settings reads the settings that workflows, actions and tasks share.
 func (b *builder) settings(v *value, path string, s *Settings, sc scope, task int) {
 	for _, span := range s.Spans() {
 		*span.Value = b.duration(v.get(span.Name), problem.Join(path, span.Name), false)
@@ -292,7 +290,7 @@ func (b *builder) labels(v *value, path string) map[string]string {
 	return m
 }
 
-// workerLabels reads the labels that a worker must have to be given an execution of the action.
+// workerLabels reads the labels that a worker must have to run executions of the action.
 func (b *builder) workerLabels(v *value, path, action string) map[string]string {
 	if v == nil {
 		return nil
@@ -342,7 +340,7 @@ func (b *builder) env(v *value, path string, sc scope, task int) *Template {
 	return b.template(v, path, sc, task)
 }
 
-// variables checks an environment as far as it stands in the document. It is false where that is none at all.
+// variables checks the constant parts of an environment. It returns false if v is not an object.
 func (b *builder) variables(v *value, path string) bool {
 	if v.kind != objectValue {
 		b.fail(v, path, "write env: {NAME: value}", "want an object of strings, not %s", v.kind)
@@ -398,7 +396,7 @@ func (b *builder) schema(v *value, path string) *Schema {
 	return s
 }
 
-// count is how many values v consists of.
+// count returns how many values v consists of.
 func (v *value) count() int {
 	n := 1
 	for _, el := range v.list {
@@ -410,7 +408,7 @@ func (v *value) count() int {
 	return n
 }
 
-// child is a member, or an element by its decimal index.
+// child returns a member by name, or an element by its decimal index.
 func (v *value) child(name string) *value {
 	if v.kind == listValue {
 		for i, el := range v.list {

@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// path is an expression that only walks down from a variable, such as
-// tasks.load.output.items[0]. It is evaluated on the JSON text, without
-// decoding what it passes and without CEL.
+// path is an expression that only selects members and elements from a variable, such as tasks.load.output.items[0]. It is evaluated on the
+// JSON text, without CEL and without decoding the rest.
 type path struct {
 	root  string
 	steps []step
@@ -21,15 +20,15 @@ type path struct {
 
 type step struct {
 	name  string
-	index int // when name is "" and byIndex
+	index int // if name is "" and byIndex
 	byIdx bool
 }
 
-// variables are the roots that expressions may start from.
+// variables are the variables with which a path can begin.
 var variables = []string{"input", "tasks", "item", "index", "workflow", "labels", "env", "tick", "signal", "signals", "answer", "body", "headers", "query", "vars",
 	"round", "previous", "output", "status", "error"}
 
-// parsePath reads a path; ok is false for anything that is more than one.
+// parsePath reads a path; ok is false for any other expression.
 func parsePath(text string) (p path, ok bool) {
 	rest := strings.TrimSpace(text)
 	root, rest := identifier(rest)
@@ -63,7 +62,7 @@ func parsePath(text string) (p path, ok bool) {
 		}
 	}
 	if root == "tasks" && (len(p.steps) < 2 || p.steps[0].byIdx || p.steps[1].byIdx) {
-		return p, false // all of a task's result, or of all tasks, is for CEL to put together
+		return p, false // CEL builds the whole result of a task, or of all tasks
 	}
 	return p, true
 }
@@ -88,7 +87,7 @@ func subscript(s string) (step, bool) {
 	return step{}, false
 }
 
-// walk follows steps down from raw; sofar names raw in errors.
+// walk follows steps down from raw; sofar is the name of raw in errors.
 func walk(raw json.RawMessage, steps []step, sofar string) (json.RawMessage, error) {
 	for _, s := range steps {
 		kind := jsonvalue.KindOf(raw)
@@ -153,7 +152,7 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// offer names what an object has instead, or how long a list is.
+// offer lists the members of an object for an error, or says how long a list is.
 func offer(raw json.RawMessage) string {
 	if jsonvalue.KindOf(raw) == "list" {
 		list, err := jsonvalue.Elements(raw)

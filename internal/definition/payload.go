@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// limit is one of the limits of code; seconds or bytes, or plain numbers.
+// limit is a limit of code, in seconds, bytes, or a plain number.
 type limit struct {
 	unit        string
 	least, most float64
@@ -34,8 +34,7 @@ var codeLimits = map[string]limit{
 
 var longest = limit{"time", 0, time.Duration(api.MaxWall).Seconds()}
 
-// payload checks the `with` of a built-in action as far as it stands in the
-// document. with is nil where owner has none; needed says that it must not be.
+// payload checks the constant parts of the `with` of a built-in action. with is nil if owner has none; needed means that it is required.
 func (b *builder) payload(action string, owner, with *value, path string, needed bool) {
 	fields, required, known := payload.Fields(flow.Kind(action))
 	if !known || with == nil && !needed || with != nil && with.kind != objectValue {
@@ -81,8 +80,8 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 	}
 }
 
-// fixedPayload finds what a submission would be refused for in a payload without expressions, since the task would be refused whenever it
-// starts. What only an operator knows, such as the languages of profiles, is left to the submission.
+// fixedPayload reports everything for which a submission would be refused in a payload without expressions, since the task would be refused
+// at each start. Checks that depend on the operator, such as the languages of profiles, are left to the submission.
 func (b *builder) fixedPayload(kind flow.Kind, with *value, path string) {
 	switch kind {
 	case flow.KindHTTP, flow.KindLLM, flow.KindWebhook, flow.KindCode, flow.KindContainer:
@@ -95,7 +94,7 @@ func (b *builder) fixedPayload(kind flow.Kind, with *value, path string) {
 		switch {
 		case f.value.mentions(opening):
 			return
-		case slices.Contains(fields, f.name) && f.name != "env": // whose numbers become texts
+		case slices.Contains(fields, f.name) && f.name != "env": // the numbers in env become texts
 			fixed.fields = append(fixed.fields, f)
 		}
 	}
@@ -105,14 +104,14 @@ func (b *builder) fixedPayload(kind flow.Kind, with *value, path string) {
 	}
 }
 
-// misspells reports whether a member of v is near a name that v does not have.
+// misspells reports whether v has an unknown member whose name is close to the given name.
 func (v *value) misspells(name string, fields []string) bool {
 	return slices.ContainsFunc(v.fields, func(f field) bool {
 		return !slices.Contains(fields, f.name) && strings.Contains(problem.Nearest(f.name, fields), strconv.Quote(name))
 	})
 }
 
-// knows reports whether a word names a language.
+// knows reports whether name is a language.
 func (b *builder) knows(name string) bool {
 	_, ok := language.BuiltIn().Resolve(name)
 	return ok || slices.ContainsFunc(b.languages, func(knows func(string) bool) bool { return knows(strings.ToLower(name)) })
@@ -152,7 +151,7 @@ func (b *builder) containerPayload(with *value, path string) {
 	b.limitsPayload(with, path, "limits")
 }
 
-// envPayload checks the variables of code and containers as it does those of a task's own env.
+// envPayload checks the variables of code and containers in the same way as a task's own env.
 func (b *builder) envPayload(with *value, path string) {
 	if env := with.get("env"); env != nil && env.kind == objectValue && !b.trusted {
 		b.variables(env, problem.Join(path, "env"))

@@ -9,14 +9,14 @@ import (
 
 const (
 	localForm = "Mon 2006-01-02 15:04:05 -07:00"
-	// changeSpan is for how long the changes of a zone's clocks are looked at.
+	// changeSpan is for how long clock changes of a zone are listed.
 	changeSpan = 2 * 366 * 24 * time.Hour
-	// lastYear is the last one that JSON has times of.
+	// lastYear is the last year that JSON can represent.
 	lastYear = 9999
 )
 
-// Preview says when a schedule of that name comes next, up to count times after a moment, and what it makes of the changes of its zone's
-// clocks in the two years after it.
+// Preview returns up to count next times of a schedule after a moment, and the effects of the clock changes of its zone in the two years
+// after it.
 func (s *Schedule) Preview(name string, from time.Time, count int) api.SchedulePreview {
 	zone := s.Location()
 	p := api.SchedulePreview{Name: name, Zone: zone.String(), Times: []api.PreviewTime{}, Changes: []api.ClockChange{}}

@@ -12,19 +12,19 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// soleEqualsSign is how CEL's parser says that it has met a = that is neither ==, !=, <= nor >=.
+// soleEqualsSign is the message of CEL's parser for a = that is not part of ==, !=, <= or >=.
 const soleEqualsSign = "token recognition error at: '="
 
-// keywordField finds a field whose name is a word of CEL's grammar. Its parser takes it for the operator.
+// keywordField matches a field whose name is a keyword of CEL. CEL's parser takes it for the operator.
 var keywordField = regexp.MustCompile(`\.\s*(in|true|false|null)\b`)
 
-// isBrokenText reports whether CEL's parser has met the quote of a text that does not end on its line.
+// isBrokenText reports whether CEL's parser stopped at the quote of a text that does not end on its line.
 func isBrokenText(message string) bool {
 	_, at, found := strings.Cut(message, "token recognition error at: '")
 	return found && (at[:min(1, len(at))] == `"` || strings.HasPrefix(at, "'")) && strings.Contains(at, "\n")
 }
 
-// explain turns CEL's message into ours, with what to do about it.
+// explain converts CEL's message to ours, with a fix.
 func (e *compiled) explain(err *cel.Error) issue {
 	i := issue{err.Location.Line(), err.Location.Column(), err.Message, ""}
 	i.message, _, _ = strings.Cut(i.message, " (in container '')")
@@ -54,10 +54,10 @@ func (e *compiled) explain(err *cel.Error) issue {
 	return i
 }
 
-// noOverload is how CEL's check says that a function does not take operands of these types: of a method the first stands before a dot.
+// noOverload matches the error of CEL's check for operands of the wrong types; for a method, the first operand is before a dot.
 var noOverload = regexp.MustCompile(`^found no matching overload for '(.+)' applied to '(.*)'$`)
 
-// operandTypes are the names of the types in "(int, list(string))" or "int.(string)".
+// operandTypes returns the names of the types in "(int, list(string))" or "int.(string)".
 func operandTypes(list string) (names []string) {
 	list = strings.Replace(strings.TrimSuffix(list, ")"), ".(", ", ", 1)
 	list = strings.TrimSuffix(strings.TrimPrefix(list, "("), ", ")
@@ -76,7 +76,7 @@ func operandTypes(list string) (names []string) {
 	return names
 }
 
-// otherNames are what other systems call functions and variables.
+// otherNames maps names of functions and variables in other systems to Pawl's.
 var otherNames = map[string]string{
 	"failure": "failed()", "canceled": "cancelled()", "toJSON": "json(x)", "toJson": "json(x)", "tojson": "json(x)", "fromJSON": "parse_json(text)",
 	"fromJson": "parse_json(text)", "inputs": "input", "params": "input", "parameters": "input", "args": "input", "steps": "tasks", "jobs": "tasks",

@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// maxRounds is how many rounds a task may ask for.
+// maxRounds is the largest number of rounds of a task.
 const maxRounds = 1000
 
-// Repeat lets a task run in rounds, one after the other, until a condition holds over the result of a round.
+// Repeat runs a task in rounds, one after the other, until a condition on the result of a round holds.
 type Repeat struct {
-	// Until is evaluated when a round has ended, with Vars.Judging.
+	// Until is evaluated at the end of each round, with Vars.Judging.
 	Until *Condition
-	// Max is how many rounds there are at most.
+	// Max is the largest number of rounds.
 	Max int
-	// Delay is how long after the end of a round the next one begins.
+	// Delay is the time between the end of a round and the start of the next one.
 	Delay time.Duration
 }
 
@@ -44,20 +44,20 @@ func (b *builder) repeat(v *value, path string, task int) *Repeat {
 	return r
 }
 
-// Round is how a round of a repeated task ended.
+// Round is the result of a round of a repeated task.
 type Round struct {
-	Number int // from 1 on
+	Number int // from 1
 	Status Status
 	Output json.RawMessage // nil: null
-	Unread error           // why the output is not here
+	Unread error           // why the output could not be read
 	Error  *flow.Error     // nil unless it failed or timed out
 }
 
-// roundVars are what the expressions of a repeated task see of its rounds.
+// roundVars are the variables of a repeated task's rounds.
 type roundVars struct {
-	number  int   // of the round that is about to begin, or that is judged
-	last    Round // the round before that one, or the one that is judged
-	output  any   // of it, decoded
+	number  int   // of the round that is about to begin, or whose end is evaluated
+	last    Round // the round before that one, or the one whose end is evaluated
+	output  any   // output of last, decoded
 	decoded bool
 }
 
@@ -72,12 +72,12 @@ func (v *Vars) Beginning(number int, last Round) *Vars {
 // Judging returns the same variables for the expression that decides whether a round was the last.
 func (v *Vars) Judging(last Round) *Vars {
 	w := v.Beginning(last.Number, last)
-	w.Success = true // the condition is about the round, whatever came before its task
+	w.Success = true // the condition concerns the round, whatever happened before its task
 	return w
 }
 
-// Reached reports whether the round was the last. An expression that fails over a round which did not complete does not hold: such a round
-// has no output to look at.
+// Reached reports whether the round was the last one. If the round did not complete, an error of the expression counts as false, because
+// such a round has no output.
 func (r *Repeat) Reached(v *Vars, last Round) (bool, error) {
 	held, err := r.Until.Eval(v.Judging(last))
 	if err != nil && last.Status != StatusCompleted {
@@ -88,7 +88,7 @@ func (r *Repeat) Reached(v *Vars, last Round) (bool, error) {
 
 var errNoRound = errors.New("it has no value outside a task with repeat")
 
-// evalRound evaluates a path that begins at the rounds of a task.
+// evalRound evaluates a path that begins at a variable of the rounds.
 func (p *path) evalRound(v *Vars) (json.RawMessage, error) {
 	raw, err := v.ofRound(p.root)
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *path) evalRound(v *Vars) (json.RawMessage, error) {
 	return walk(raw, p.steps, p.root)
 }
 
-// ofRound is one of the variables as JSON.
+// ofRound returns one of these variables as JSON.
 func (v *Vars) ofRound(name string) (json.RawMessage, error) {
 	r := v.round
 	if r == nil {
@@ -117,7 +117,7 @@ func (v *Vars) ofRound(name string) (json.RawMessage, error) {
 	return orNull(r.last.Output), nil
 }
 
-// round is one of the variables as CEL sees it.
+// round returns one of these variables for CEL.
 func (a *activation) round(name string) (any, bool) {
 	r := a.v.round
 	switch {

@@ -6,10 +6,10 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Status is what became of a task, as its workflow sees it.
+// Status is the status of a task in its workflow.
 type Status string
 
-// The statuses of a task that has ended; "" is one that has not.
+// The statuses of a task that has ended; "" is an unfinished task.
 const (
 	StatusCompleted Status = "completed"
 	StatusFailed    Status = "failed"
@@ -18,14 +18,13 @@ const (
 	StatusTimedOut  Status = "timed_out"
 )
 
-// Result is a task as expressions see it: tasks.NAME.status, .output, .error.
+// Result is the result of a task for expressions: tasks.NAME.status, .output, .error.
 type Result struct {
 	Status Status
-	// Output is what the task put out, nil for null: what was skipped or never
-	// ran has none, while code that failed still has its result. A foreach has
-	// its items' outputs in Items instead, in item order.
+	// Output is the output of the task, nil for null: a skipped task has none, while failed code still has its result. For a foreach, Items
+	// has the outputs of the items instead, in order.
 	Output json.RawMessage
 	Items  []json.RawMessage
-	Unread error       // why the output is not here: expressions that look at it fail with it
+	Unread error       // why the output could not be read: expressions that use it fail with this error
 	Error  *flow.Error // nil unless it failed, timed out or was cancelled
 }

@@ -12,7 +12,7 @@ import (
 
 var retryCode = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,99}$`)
 
-// retry reads a retry policy. kind is the built-in kind that it is for; "": any, custom handlers included.
+// retry reads a retry policy. kind is the built-in kind to which it applies; "": any, including custom handlers.
 func (b *builder) retry(v *value, path string, kind flow.Kind) *flow.Retry {
 	if v == nil {
 		return nil
@@ -76,8 +76,8 @@ func (b *builder) retryOn(v *value, path string, kind flow.Kind) []string {
 	return on
 }
 
-// BadRetryCode is what is wrong with an entry of a policy's on, and what to write. kind is the built-in kind that the policy is for. Custom
-// handlers have codes of their own, and so have workflows, which may end with those: of them only a misspelling is refused.
+// BadRetryCode returns the error of an entry in a policy's on, and its fix. kind is the built-in kind to which the policy applies. Custom
+// handlers have codes of their own, and so have workflows, which may end with those: for them only misspellings are refused.
 func BadRetryCode(code string, kind flow.Kind) (message, fix string) {
 	if n, isExit := strings.CutPrefix(code, "exit:"); isExit {
 		if exitCode(n) {
@@ -121,7 +121,7 @@ func exitCode(s string) bool {
 	return s != "" && s[0] != '0' && n <= 255
 }
 
-// kindOf is the built-in kind of what has settings: a document or a task; "" where that is not known here.
+// kindOf returns the built-in kind of the document or task that has the settings; "" if that is not known here.
 func kindOf(v *value) flow.Kind {
 	if v.get("tasks") != nil {
 		return flow.KindWorkflow

@@ -12,31 +12,31 @@ import (
 
 // Rule runs an action for signals.
 type Rule struct {
-	// On are names of triggers; "github.*" is every name that begins with "github.".
+	// On has names of triggers; "github.*" matches every name that begins with "github.".
 	On   []string
-	OnAt Position // where they are written
-	// If must hold of a signal; nil holds of each.
+	OnAt Position // position of on
+	// If must hold for a signal; nil holds for each.
 	If  *Condition
 	Run Start
-	// Window holds signals, so that one execution stands for several; nil: each is enforced when it comes.
+	// Window buffers signals, so that one execution covers several; nil: each signal is enforced when it comes.
 	Window *Window
-	// Once gives a value of which there is one execution while the value is stored as its idempotency key; nil: each signal starts one.
+	// Once evaluates to an idempotency key: while a key is stored, it has one execution. nil: each signal starts one.
 	Once *Template
-	// Reentry lets the rule run on a signal that it has led to itself.
+	// Reentry allows the rule to run for a signal that it caused itself.
 	Reentry bool
-	// Depth is how many rules may lead to one another before this one.
+	// Depth is how many rules may have led to one another before this one.
 	Depth int
-	// CircuitBreaker (`storm` in documents) pauses the rule on a server on which it would run more often; nil: never.
+	// CircuitBreaker (`storm` in documents) pauses the rule on a server if it would run more often there; nil: never.
 	CircuitBreaker *CircuitBreaker
 }
 
-// CircuitBreaker is how often a rule may run on one server before it pauses itself: Limit times in Per.
+// CircuitBreaker limits how often a rule may run on one server before it pauses itself: Limit times in Per.
 type CircuitBreaker struct {
 	Limit int
 	Per   time.Duration
 }
 
-// Depths of rules that lead to one another. Chosen, not measured.
+// Depths of chains of rules. The values are chosen, not measured.
 const (
 	defaultDepth = 8
 	MostDepth    = 32
@@ -96,7 +96,7 @@ func (b *builder) circuitBreaker(v *value) *CircuitBreaker {
 	return s
 }
 
-// triggers checks the names of triggers that a rule listens to.
+// triggers checks the names of triggers to which a rule listens.
 func (b *builder) triggers(v *value, on []string) {
 	if v.get("on") == nil {
 		b.fail(v, "", "add on: [alert.fired]", "the rule does not say which triggers it is about")
@@ -120,7 +120,7 @@ func (b *builder) triggers(v *value, on []string) {
 	}
 }
 
-// maxTriggers is how many triggers one rule may name.
+// maxTriggers is the largest number of triggers of one rule.
 const maxTriggers = 100
 
 // InputFor evaluates the input of the execution that a signal starts. An error is an *EvalError.
@@ -131,8 +131,8 @@ func (r *Rule) InputFor(v *Vars) (json.RawMessage, error) {
 	return r.Run.Input.Eval(v)
 }
 
-// Ends are what a rule on the ends of executions asks for, each empty where it asks for none: actions, statuses, and labels, of which an
-// execution has all.
+// Ends returns which ends of executions a rule selects: by actions, by statuses, and by labels, of which an execution must have all. A
+// result is empty if the rule does not restrict it.
 func (r *Rule) Ends() (actions, statuses []string, labels map[string]string) {
 	if r.If == nil {
 		return nil, nil, nil

@@ -14,8 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Items evaluates the foreach of a task to its items; with `batch`, to lists
-// of them. An error is an *EvalError.
+// Items evaluates the foreach of a task to its items, or with `batch` to lists of items. An error is an *EvalError.
 func (t *Task) Items(v *Vars) ([]json.RawMessage, error) {
 	raw, err := t.Foreach.Eval(v)
 	if err != nil {
@@ -47,8 +46,7 @@ func (t *Task) Items(v *Vars) ([]json.RawMessage, error) {
 	return batches, nil
 }
 
-// Limit is how many items of a foreach may be open at once, 0 for all. An
-// error is an *EvalError.
+// Limit returns how many items of a foreach may be unfinished at the same time, 0 for all. An error is an *EvalError.
 func (t *Task) Limit(v *Vars) (int, error) {
 	if t.InFlightOf == nil {
 		return t.InFlight, nil
@@ -110,20 +108,20 @@ func SubWorkflow(with json.RawMessage) (Child, error) {
 	return c, nil
 }
 
-// byAlias reports whether a text is like name@stable.
+// byAlias reports whether s has the form name@stable.
 func byAlias(s string) bool {
 	name, alias, has := strings.Cut(s, "@")
 	return has && name != "" && badName(name) == "" && IsAlias(alias)
 }
 
-// Run is what an execution of a definition amounts to.
+// Run is the work of one execution of a definition.
 type Run struct {
 	Kind flow.Kind
 	// Input has its defaults filled in.
 	Input json.RawMessage
-	// With is what the handler is given; nil when that is Input.
+	// With is the content for the handler; nil: it is Input.
 	With json.RawMessage
-	// Key is the concurrency key, "" for none.
+	// Key is the concurrency key; "": none.
 	Key      string
 	KeyLimit int
 	WhenFull flow.WhenFull
@@ -131,10 +129,9 @@ type Run struct {
 	Rate     flow.Rate
 }
 
-// Prepare checks an execution's input, and evaluates what is handed to the
-// handler and the concurrency key. env is the environment from the workflow
-// that the execution belongs to, or nil; it goes over the action's own.
-// An error is of type Problems (of the input) or an *EvalError. w counts and bounds the work; nil: each template is bounded.
+// Prepare checks an execution's input, and evaluates the handler's content and the concurrency key. env is the environment of the workflow
+// to which the execution belongs, or nil; it overrides the action's own. An error is of type Problems (for the input) or an *EvalError. w
+// counts and limits the work; nil: each template is limited.
 func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]string, w *Work) (Run, error) {
 	input, err := validateInput(d, input, w)
 	if err != nil {
@@ -187,7 +184,7 @@ func (r *Run) addEnv(d *Definition, v *Vars, env map[string]string) error {
 	}
 	maps.Copy(own, env)
 	if len(own) == 0 && r.With == nil {
-		return nil // the handler is given the input as it is
+		return nil // the handler gets the input unchanged
 	}
 	with := r.With
 	if with == nil {
@@ -201,13 +198,12 @@ func (r *Run) addEnv(d *Definition, v *Vars, env map[string]string) error {
 	return nil
 }
 
-// MergeEnv adds an environment to the input of code, where the input does not
-// set the same variables itself. The input's own become text by the same rule as
-// those of env: a number or a boolean as it is written, null as nothing.
+// MergeEnv adds an environment to the input of code, except variables that the input sets itself. The input's own variables are converted
+// to text by the same rule as env: a number or a boolean as it is written, null as "".
 func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, error) {
 	if jsonvalue.KindOf(with) != "object" {
 		if len(env) == 0 {
-			return with, nil // the handler says what is wrong with it
+			return with, nil // the handler reports the error
 		}
 		return nil, fmt.Errorf("the input of code is %s, not an object", article(jsonvalue.KindOf(with)))
 	}

@@ -7,18 +7,17 @@ import (
 
 const opening = "${{"
 
-// segment is a stretch of a string: plain text, or the inside of `${{ }}`.
+// segment is a part of a string: plain text, or the inside of `${{ }}`.
 type segment struct {
 	text string
 	expr bool
-	// nth is the index of the `${{` that opened the expression, among all of the string, from 0.
+	// nth is the index of the expression's `${{` in the string, from 0.
 	nth int
 }
 
 var errUnclosed = errors.New("${{ is not closed by }}")
 
-// scan splits a string into text and expressions. nth is, for an error, the
-// index of the `${{` that it is about.
+// scan splits a string into text and expressions. nth is, for an error, the index of the `${{` that caused it.
 func scan(s string) (segs []segment, nth int, err error) {
 	var text strings.Builder
 	for {
@@ -56,8 +55,7 @@ func scan(s string) (segs []segment, nth int, err error) {
 	return segs, 0, nil
 }
 
-// closing finds the `}}` that ends an expression: not one in a string, nor one
-// that closes the expression's own braces.
+// closing finds the `}}` that ends an expression, ignoring those in strings and those that close braces within the expression.
 func closing(s string) int {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -85,8 +83,8 @@ func wordByte(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
-// quoted is the length of the string literal that s begins with, -1 if it does
-// not end. CEL has single and triple quotes; raw strings have no escapes.
+// quoted returns the length of the string literal at the beginning of s, -1 if it does not end. CEL has single and triple quotes; raw
+// strings have no escapes.
 func quoted(s string, raw bool) int {
 	quote := s[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(s, triple) {

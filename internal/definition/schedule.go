@@ -12,13 +12,13 @@ import (
 	"github.com/pawl-run/pawl/internal/schedule"
 )
 
-// Schedule starts executions of one action by the clock.
+// Schedule starts executions of one action at certain times.
 type Schedule struct {
 	*schedule.Schedule
 	Overlap schedule.Overlap
-	// PauseAfter is after how many executions in a row that failed the schedule pauses itself; 0: never.
+	// PauseAfter is the number of consecutive failed executions after which the schedule pauses itself; 0: never.
 	PauseAfter int
-	// Paused is the document's word: applying it pauses the schedule.
+	// Paused is set in the document: applying it pauses the schedule.
 	Paused bool
 	Run    Start
 }
@@ -28,31 +28,31 @@ type Start struct {
 	Action   string // a registered name, or a built-in kind
 	Version  int    // 0 is the latest
 	Position Position
-	// Input is evaluated for each; nil is {}.
+	// Input is evaluated for each execution; nil is {}.
 	Input    *Template
 	Settings Settings
 }
 
-// mostPauseAfter bounds PauseAfter: as many executions are looked at when a tick is due.
+// mostPauseAfter limits PauseAfter, because that many executions are read when a tick is due.
 const mostPauseAfter = 100
 
-// Tick is what the expressions of a schedule see as `tick`.
+// Tick is the variable `tick` in expressions of a schedule.
 type Tick struct {
 	Nominal   time.Time `json:"nominal"`
 	Local     string    `json:"local"` // with the zone's offset
 	LocalDate string    `json:"local_date"`
 	Zone      string    `json:"zone"`
 	Why       string    `json:"why"`
-	Previous  time.Time `json:"previous,omitzero"` // the nominal time before; absent at the first one
+	Previous  time.Time `json:"previous,omitzero"` // the previous nominal time; absent for the first one
 }
 
-// TickOf describes a nominal time to expressions.
+// TickOf returns the variable for a nominal time.
 func (s *Schedule) TickOf(nominal, previous time.Time, why string) Tick {
 	local := nominal.In(s.Location())
 	return Tick{Nominal: nominal.UTC(), Local: local.Format(time.RFC3339), LocalDate: local.Format(time.DateOnly), Zone: s.Location().String(), Why: why, Previous: previous}
 }
 
-// InputFor evaluates the input of the execution that a tick starts. An error is an *EvalError. w counts and bounds the work.
+// InputFor evaluates the input of the execution that a tick starts. An error is an *EvalError. w counts and limits the work.
 func (s *Schedule) InputFor(name string, t Tick, w *Work) (json.RawMessage, error) {
 	if s.Run.Input == nil {
 		return json.RawMessage("{}"), nil
@@ -64,7 +64,7 @@ func (s *Schedule) InputFor(name string, t Tick, w *Work) (json.RawMessage, erro
 	return s.Run.Input.Eval(&Vars{Tick: raw, Name: name, Work: w})
 }
 
-// ActionText is the action as a submission names it.
+// ActionText returns the action in the form of a submission.
 func (r *Start) ActionText() string {
 	if r.Version > 0 {
 		return fmt.Sprintf("%s@%d", r.Action, r.Version)
@@ -124,7 +124,7 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 	b.sum(v, d)
 }
 
-// scheduleFaults places what is wrong with the times of a schedule.
+// scheduleFaults reports errors in the times of a schedule with their positions.
 func (b *builder) scheduleFaults(v *value, err error) {
 	list := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -140,7 +140,7 @@ func (b *builder) scheduleFaults(v *value, err error) {
 	}
 }
 
-// below is the value at a path such as cron[1], or the nearest one above it that there is.
+// below returns the value at a path such as cron[1], or the nearest existing one above it.
 func (v *value) below(path string) *value {
 	name, index, listed := strings.Cut(strings.TrimSuffix(path, "]"), "[")
 	at := v.get(name)
@@ -153,7 +153,7 @@ func (v *value) below(path string) *value {
 	return at
 }
 
-// texts reads a text or a list of texts.
+// texts reads a string or a list of strings.
 func (b *builder) texts(v *value, path string) []string {
 	switch {
 	case v == nil:
@@ -192,7 +192,7 @@ func (b *builder) catchUp(v *value, spec *schedule.Spec) {
 	}
 }
 
-// start reads what a tick, or a signal, starts. of is the kind of the document.
+// start reads what a tick or a signal starts. of is the kind of the document.
 func (b *builder) start(v, owner *value, r *Start, sc scope, of string, known []string) {
 	const path = "run"
 	if v == nil {

@@ -19,32 +19,30 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Schema is a JSON Schema (2020-12 unless it says otherwise). It is immutable
-// and safe for concurrent use.
+// Schema is a JSON Schema (2020-12 unless it names another version). It is immutable and safe for concurrent use.
 type Schema struct {
 	text    json.RawMessage
 	compile func() (*compiledSchema, error)
-	// defaults says whether the text mentions any.
+	// defaults reports whether the text contains defaults.
 	defaults bool
 }
 
-// compiledSchema is a schema within its bounds.
+// compiledSchema is a schema within the limits.
 type compiledSchema struct {
 	*jsonschema.Schema
 	graph *graph
 }
 
-// The bounds of a schema's text; schemabounds.go has those of what it means.
+// Limits of a schema's text; schemabounds.go has those of its meaning.
 const (
 	maxSchema       = 256 << 10 // bytes
 	maxSchemaValues = 5_000
 )
 
-// schemaURL is the name that a schema has while it is compiled.
+// schemaURL is the name of a schema while it is compiled.
 const schemaURL = "pawl:input"
 
-// noLoader refuses what a schema would load from elsewhere: reading a
-// definition must not reach for the network or the disk.
+// noLoader refuses to load other schemas: parsing a definition must not access the network or the disk.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
@@ -85,10 +83,8 @@ func compileSchema(text json.RawMessage) (*compiledSchema, error) {
 	return &compiledSchema{s, g}, nil
 }
 
-// validateInput checks the input of an execution against the definition's
-// schema and fills in defaults. Input that is nil counts as null, and as {}
-// where the schema wants an object. The error is of type Problems; the paths
-// in it start with "input".
+// validateInput checks the input of an execution against the definition's schema and fills in defaults. A nil input counts as null, or as
+// {} if the schema requires an object. The error is of type Problems; the paths in it start with "input".
 func validateInput(d *Definition, input json.RawMessage, w *Work) (json.RawMessage, error) {
 	if d.Input == nil {
 		return checkJSON(input, "input")
@@ -99,7 +95,7 @@ func validateInput(d *Definition, input json.RawMessage, w *Work) (json.RawMessa
 	return d.Input.validate(input, "input", w)
 }
 
-// validate checks a value, which problems call root, and fills in defaults. It counts its steps in w, if there is one.
+// validate checks a value, which is called root in errors, and fills in defaults. It counts its steps in w, if there is one.
 func (c *Schema) validate(input json.RawMessage, root string, w *Work) (json.RawMessage, error) {
 	s, err := c.compile()
 	if err != nil {
@@ -144,7 +140,7 @@ func (c *Schema) validate(input json.RawMessage, root string, w *Work) (json.Raw
 	return input, nil
 }
 
-// checkJSON accepts any one JSON value that is nested sensibly.
+// checkJSON accepts any single JSON value that is not nested too deeply.
 func checkJSON(input json.RawMessage, root string) (json.RawMessage, error) {
 	if len(input) == 0 {
 		return nil, nil
@@ -156,7 +152,7 @@ func checkJSON(input json.RawMessage, root string) (json.RawMessage, error) {
 }
 
 func wantsObject(s *jsonschema.Schema) bool {
-	for s.Ref != nil { // no chain of references returns to itself: newGraph has refused those
+	for s.Ref != nil { // a chain of references cannot return to itself: newGraph refuses those
 		s = s.Ref
 	}
 	if s.Types != nil {
@@ -165,7 +161,7 @@ func wantsObject(s *jsonschema.Schema) bool {
 	return len(s.Properties) > 0 || len(s.Required) > 0
 }
 
-// pathIn is the path of a place in a value that is known by root. The library names an element of a list as it names a field.
+// pathIn returns the path of a place in the value called root. The library names an element of a list in the same way as a field.
 func pathIn(root string, value any, steps []string) string {
 	for _, s := range steps {
 		switch v := value.(type) {
@@ -183,7 +179,7 @@ func pathIn(root string, value any, steps []string) string {
 	return root
 }
 
-// violations flattens the library's tree to its leaves, the actual mistakes in a value.
+// violations returns the leaves of the library's tree of errors, which are the actual mistakes in a value.
 func violations(err error, root string, value any) Problems {
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
@@ -207,7 +203,7 @@ func violations(err error, root string, value any) Problems {
 				p.Message, p.Fix = "it is none of "+jsonTexts(k.Want), nearestOf(k)
 			case *kind.Const:
 				p.Message = "it is not " + jsonTexts([]any{k.Want})
-			case *kind.Format: // the library adds what the parser says, such as: cannot parse "31.12.2026" as "2006"
+			case *kind.Format: // the library adds the parser's message, such as: cannot parse "31.12.2026" as "2006"
 				p.Message = fmt.Sprintf("it does not have the format %s: %v", k.Want, k.Got)
 				if such := formats[k.Want]; such != "" {
 					p.Fix = "write it as in " + such
@@ -224,14 +220,14 @@ func violations(err error, root string, value any) Problems {
 	return ps.Sorted()
 }
 
-// formats has an example of each format that people fill in.
+// formats has an example for each format that people fill in.
 var formats = map[string]string{
 	"date": "2026-12-31", "time": "23:59:00Z", "date-time": "2026-12-31T23:59:00Z", "duration": "P1DT12H", "email": "ada@example.com",
 	"hostname": "db1.example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "uri": "https://example.com/path",
 	"uuid": "123e4567-e89b-12d3-a456-426614174000",
 }
 
-// jsonTexts lists values as JSON, since the text "1" and the number 1 are different values.
+// jsonTexts lists values as JSON, because the string "1" and the number 1 are different values.
 func jsonTexts(values []any) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
@@ -246,10 +242,10 @@ func jsonTexts(values []any) string {
 
 // schemaProblem is one reason why a text is not a JSON Schema.
 type schemaProblem struct {
-	steps   []string // where in the schema
+	steps   []string // place in the schema
 	message string
 	fix     string
-	list    bool // a list was wanted
+	list    bool // a list was expected
 }
 
 func schemaProblems(err error) []schemaProblem {
@@ -265,7 +261,7 @@ func schemaProblems(err error) []schemaProblem {
 	}
 	printer := message.NewPrinter(language.English)
 	var ps []schemaProblem
-	// A "type" is one name or a list of them: of a text that is no type's name, it says nothing that a list was wanted.
+	// A "type" is one name or a list of names: if a string is not the name of a type, the error does not say that a list was expected.
 	named := map[string]bool{}
 	var walk func(*jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
@@ -288,7 +284,7 @@ func schemaProblems(err error) []schemaProblem {
 	return slices.DeleteFunc(ps, func(p schemaProblem) bool { return p.list && named[strings.Join(p.steps, "/")] })
 }
 
-// nearestOf asks whether the closest of the texts that are allowed was meant.
+// nearestOf suggests the closest of the allowed texts.
 func nearestOf(k *kind.Enum) string {
 	got, ok := k.Got.(string)
 	if !ok {

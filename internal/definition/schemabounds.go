@@ -12,22 +12,22 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Users write schemas, and what a schema asks for is worked out where other users wait: a task's input is checked in the transaction of
-// its workflow's step. Therefore schemas are a bounded dialect. A schema that can apply to one value along more than maxPaths paths of
-// $ref, allOf, anyOf and the like, or that refers to itself without looking into the value, is refused when its document is applied; a
-// check that would take more steps than its budget has is refused before it begins (schemacost.go).
+// Users write schemas, and checks against them run while other users wait: a task's input is checked in the transaction of its workflow's
+// step. Therefore only a limited dialect is accepted. A document is refused if its schema can apply to one value along more than maxPaths
+// paths of $ref, allOf, anyOf and the like, or if it refers to itself without going into the value. A check that would take more steps than
+// its budget is refused before it begins (schemacost.go).
 const (
-	// maxPaths bounds the schemas that apply to one value, each counted once for every path of references that leads to it. With anyOf of
-	// twice the same $ref, n deep, there are 2^n.
+	// maxPaths limits the schemas that apply to one value, each counted once for every path of references to it. anyOf with two references to
+	// the same schema, n levels deep, gives 2^n paths.
 	maxPaths = 10_000
-	// maxReferences bounds how many schemas such a path has: the check of a value 200 levels deep calls itself 200 times as often.
+	// maxReferences limits the length of such a path: checking a value of 200 levels recurses 200 times as deep.
 	maxReferences = 100
-	// maxPatternProgram bounds the instructions of all patterns together: 5,000 take 0.2 MB, and a match takes up to instructions × bytes
+	// maxPatternProgram limits the instructions of all patterns together: 5,000 take 0.2 MB, and a match takes up to instructions × bytes
 	// steps. (a?){900} alone has 1,800.
 	maxPatternProgram = 5_000
 )
 
-// schemaError is why a schema is refused, with its place in the schema.
+// schemaError is the reason for refusing a schema, with its place in the schema.
 type schemaError struct {
 	steps        []string
 	message, fix string
@@ -37,10 +37,10 @@ func (e *schemaError) Error() string {
 	return strings.TrimPrefix("#/"+strings.Join(e.steps, "/")+": ", "#/: ") + e.message
 }
 
-// errorAt is a schemaError whose place is a compiled schema's.
+// errorAt returns a schemaError at the place of a compiled schema.
 func (g *graph) errorAt(s *jsonschema.Schema, fix, format string, args ...any) *schemaError {
 	e := &schemaError{message: fmt.Sprintf(format, args...), fix: fix}
-	// A schema that is built in has no place in what the user wrote: the place is that of the reference which leads there.
+	// A built-in schema has no place in the user's text, so the place is that of the reference to it.
 	for within, _, _ := strings.Cut(s.Location, "#"); within != schemaURL && g.from[s] != nil; within, _, _ = strings.Cut(s.Location, "#") {
 		if s = g.from[s]; strings.HasPrefix(s.Location, schemaURL+"#") {
 			e.message = fmt.Sprintf("in %s, to which it refers: %s", within, e.message)
@@ -54,15 +54,15 @@ func (g *graph) errorAt(s *jsonschema.Schema, fix, format string, args ...any) *
 	return e
 }
 
-// graph is a compiled schema with all that it refers to.
+// graph is a compiled schema with all schemas that it refers to.
 type graph struct {
 	nodes    []*jsonschema.Schema
-	loops    bool                                      // a schema may apply within a value to which it applied
-	from     map[*jsonschema.Schema]*jsonschema.Schema // by which each was found first; nil: the root
-	perValue int                                       // the most steps that one value takes, where nothing loops; text is not counted
+	loops    bool                                      // a schema may apply again within a value to which it applied
+	from     map[*jsonschema.Schema]*jsonschema.Schema // schema from which each was found first; nil: the root
+	perValue int                                       // largest number of steps for one value if there are no loops, without text
 }
 
-// newGraph collects the schemas and checks their bounds.
+// newGraph collects the schemas and checks the limits.
 func newGraph(root *jsonschema.Schema) (*graph, error) {
 	g := &graph{from: map[*jsonschema.Schema]*jsonschema.Schema{root: nil}}
 	g.nodes = append(g.nodes, root)
@@ -88,7 +88,7 @@ func newGraph(root *jsonschema.Schema) (*graph, error) {
 	return g, nil
 }
 
-// inPlace is the schemas that apply to the same value as s does.
+// inPlace returns the schemas that apply to the same value as s.
 func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
 	for _, one := range []*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else} {
@@ -107,7 +107,7 @@ func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// inside is the schemas that apply to the members, elements and names of the value to which s applies.
+// inside returns the schemas that apply to the members, elements and names of the value to which s applies.
 func inside(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := slices.Clone(s.PrefixItems)
 	for _, one := range []*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema} {
@@ -132,7 +132,8 @@ func inside(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// boundPaths refuses a schema that applies to one value along too many paths, along too long a one, or along one that returns to itself.
+// boundPaths refuses a schema that applies to one value along too many paths, along a path that is too long, or along one that returns to
+// itself.
 func (g *graph) boundPaths() error {
 	type bound struct{ paths, length int }
 	known := map[*jsonschema.Schema]bound{}
@@ -148,7 +149,7 @@ func (g *graph) boundPaths() error {
 		if above > maxReferences {
 			return bound{}, g.errorAt(s, "refer to the schema itself", "more than %d schemas refer to one another for one value", maxReferences)
 		}
-		known[s] = bound{} // it is being visited
+		known[s] = bound{} // being visited
 		b := bound{1, 1}
 		for _, next := range inPlace(s) {
 			n, err := visit(next, above+1)
@@ -174,14 +175,14 @@ func (g *graph) boundPaths() error {
 	return nil
 }
 
-// stepsPerValue is the most steps that the check of a whole value takes for each value in it, and false where the schema loops, so that no
-// number bounds them. known has the results; -1: under way.
+// stepsPerValue returns the largest number of steps per value in checking a whole value, or false if the schema loops, so that there is no
+// such number. known has the results; -1: in progress.
 func stepsPerValue(s *jsonschema.Schema, known map[*jsonschema.Schema]int) (int, bool) {
 	if n, ok := known[s]; ok {
 		return n, n >= 0
 	}
 	known[s] = -1
-	n := ownSteps(s) + 1 // one for each member or element that it looks at
+	n := ownSteps(s) + 1 // one for each member or element that it examines
 	for _, next := range slices.Concat(inPlace(s), inside(s)) {
 		m, ok := stepsPerValue(next, known)
 		if !ok {
@@ -202,13 +203,14 @@ func stepsPerValue(s *jsonschema.Schema, known map[*jsonschema.Schema]int) (int,
 	return n, true
 }
 
-// pattern is a regular expression of a schema.
+// pattern is a regular expression in a schema.
 type pattern struct {
 	*regexp.Regexp
 	instructions int
 }
 
-// patterns compiles the regular expressions of one schema within maxPatternProgram. The library compiles each of them several times.
+// patterns compiles the regular expressions of one schema within maxPatternProgram. It caches them, because the library compiles each
+// several times.
 type patterns struct {
 	known map[string]*pattern
 	sum   int
@@ -235,7 +237,7 @@ func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 	return known, nil
 }
 
-// instructions is about how many instructions a regular expression compiles to, found without compiling it.
+// instructions estimates the number of instructions of a compiled regular expression without compiling it.
 func instructions(text string) (int, error) {
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

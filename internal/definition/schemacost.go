@@ -7,21 +7,21 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A step of a check is one schema that is applied to one value; it takes about a microsecond.
+// A step of a check applies one schema to one value; it takes about a microsecond.
 const (
-	// checkSteps is how many steps the check of any value may take, 0.2 s of a processor.
+	// checkSteps is how many steps the check of any value may take: 0.2 s of a processor.
 	checkSteps = 200_000
-	// stepsPerByte is how many more it may take for each byte of the value's text: a list of eight million small numbers takes as many steps
-	// and has 16 MB.
+	// stepsPerByte is how many more steps are allowed for each byte of the value's text: a list of eight million small numbers takes as many
+	// steps and has 16 MB.
 	stepsPerByte = 1
-	// textPerStep is how many instructions of a pattern × bytes of a text take as long as a step.
+	// textPerStep is how many instructions of a pattern × bytes of a text cost one step.
 	textPerStep = 100
 )
 
-// budgetFor is the steps that the check of a text of JSON may take.
+// budgetFor returns how many steps the check of a JSON text may take.
 func budgetFor(text []byte) int { return checkSteps + stepsPerByte*len(text) }
 
-// ownSteps is what the application of s to a value takes without what applies in turn.
+// ownSteps returns the steps of applying s to a value, without those of its subschemas.
 func ownSteps(s *jsonschema.Schema) int {
 	n := 1 + (len(s.Required)+len(s.DependentRequired))/16
 	if s.Enum != nil {
@@ -30,25 +30,25 @@ func ownSteps(s *jsonschema.Schema) int {
 	return n
 }
 
-// costs finds out how many steps a check would take. The library checks a value once for each path along which a schema
-// applies to it; costs looks at each pair of schema and value once, so that it is quick where the check would not be.
+// costs computes how many steps a check would take. The library checks a value once for each path along which a schema applies to it; costs
+// examines each pair of schema and value once, so it is fast even if the check would not be.
 type costs struct {
-	left int // pairs that may still be looked at
-	most int // the steps that are allowed; larger sums are not distinguished
+	left int // pairs that may still be examined
+	most int // allowed steps; larger sums are not distinguished
 	seen map[application]int
 }
 
-// application is a schema that applies to an object or a list, which is known by its address.
+// application is a schema that applies to an object or a list, identified by its address.
 type application struct {
 	s     *jsonschema.Schema
 	value uintptr
 }
 
-// fewSteps need not be counted exactly.
+// fewSteps is a number of steps that need not be counted exactly.
 const fewSteps = 1_000
 
-// affordable is an error if the check of a decoded value takes more steps than its text allows. steps is how many it takes, or 0 where
-// they are few, or where they are certainly allowed and nothing counts them.
+// affordable returns an error if the check of a decoded value takes more steps than its text allows. steps is their number, or 0 if they
+// are few, or if they are certainly allowed and nothing counts them.
 func (g *graph) affordable(root *jsonschema.Schema, value any, text []byte, counted bool) (steps int, err error) {
 	most := budgetFor(text)
 	enough := most
@@ -65,7 +65,7 @@ func (g *graph) affordable(root *jsonschema.Schema, value any, text []byte, coun
 	return steps, nil
 }
 
-// of is the steps of the application of s to a value, or more than the most.
+// of returns the steps of applying s to a value, or more than most.
 func (c *costs) of(s *jsonschema.Schema, value any) int {
 	if c.left--; c.left < 0 {
 		return c.most + 1
@@ -140,7 +140,7 @@ func (c *costs) list(s *jsonschema.Schema, list []any) int {
 	return n
 }
 
-// elementSchemas is the schemas that may apply to the element i of a list to which s applies.
+// elementSchemas returns the schemas that may apply to element i of a list to which s applies.
 func elementSchemas(s *jsonschema.Schema, i int) (all []*jsonschema.Schema) {
 	if i < len(s.PrefixItems) {
 		all = append(all, s.PrefixItems[i])
@@ -172,7 +172,7 @@ func (c *costs) object(s *jsonschema.Schema, object map[string]any) int {
 			next = append(next, one)
 		}
 		for re, one := range s.PatternProperties {
-			// The check matches the name as well, so matching it here at most doubles what is charged.
+			// The check matches the name too, so this match at most doubles the charged work.
 			if n = c.sum(n, 1+matchSteps(re, name)); n > c.most {
 				return n
 			}

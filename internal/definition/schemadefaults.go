@@ -14,7 +14,7 @@ import (
 
 // filler fills in the defaults of one value.
 type filler struct {
-	steps int // that are left
+	steps int // steps left
 }
 
 // fill returns raw with the defaults of absent members added.
@@ -91,7 +91,7 @@ func (f *filler) fillObject(s *jsonschema.Schema, raw json.RawMessage, depth int
 	return append(out, '}'), true, nil
 }
 
-// defaultOf is the default of a schema, or of the first one that it refers to; nil: there is none.
+// defaultOf returns the default of a schema, or of the first one with a default that it refers to; nil: there is none.
 func defaultOf(s *jsonschema.Schema) *any {
 	for s != nil && s.Default == nil {
 		s = s.Ref
@@ -102,8 +102,8 @@ func defaultOf(s *jsonschema.Schema) *any {
 	return s.Default
 }
 
-// checkDefaults refuses a default of a member that the member's own schema does not allow: it would be filled in, and
-// each input that relies on it would be refused.
+// checkDefaults refuses a default that the member's own schema does not allow: it would be filled in, and each input that relies on it
+// would be refused.
 func checkDefaults(g *graph) error {
 	for _, s := range g.nodes {
 		for _, name := range sortedKeys(s.Properties) {
@@ -129,7 +129,7 @@ func checkDefaults(g *graph) error {
 	return nil
 }
 
-// firstOf is the first thing that is wrong, without its place.
+// firstOf returns the first error without its place.
 func firstOf(err error) string {
 	var ps Problems
 	if errors.As(err, &ps) && len(ps) > 0 {

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// largeText is from how many bytes of text on the parts of a value are checked one by one first. The library makes an error of 600 bytes
-	// for each part that does not fit: of a list of a million numbers that were to be texts, 600 MB.
+	// largeText is the size of a text from which the parts of a value are first checked one by one. The library makes an error of 600 bytes
+	// for each wrong part: 600 MB for a list of a million numbers that should be strings.
 	largeText = 128 << 10
-	// mostMistakes is how many mistakes of a large value are named.
+	// mostMistakes is how many mistakes of a large value are reported.
 	mostMistakes = 20
-	// smallValue is how many values a part may have that is checked at once.
+	// smallValue is the number of values up to which a part is checked as a whole.
 	smallValue = 100
 )
 
-// mistakes looks for parts of a large value that do not fit, up to most. It finds those that no other part can make good: of anyOf and
-// oneOf one in each alternative. What applies by not or if, and the keywords of large lists and objects themselves but for their type, are
-// left to the check of the whole.
+// mistakes looks for wrong parts of a large value, up to most. It finds those that no other part can compensate: for anyOf and oneOf one in
+// each alternative. Mistakes by not or if, and by keywords of large lists and objects other than type, are left to the check of the whole
+// value.
 type mistakes struct {
 	root  string
 	value any
@@ -27,7 +27,7 @@ type mistakes struct {
 	found Problems
 }
 
-// within looks at the parts of a list or an object to which s applies.
+// within checks the parts of a list or an object to which s applies.
 func (m *mistakes) within(s *jsonschema.Schema, value any, at []string) {
 	if s.Ref != nil {
 		m.within(s.Ref, value, at)
@@ -61,8 +61,8 @@ func (m *mistakes) within(s *jsonschema.Schema, value any, at []string) {
 	}
 }
 
-// alternatives looks for a mistake in each of several schemas of which one has to fit. The library makes errors for all the parts that do
-// not fit one of them before it looks at the next.
+// alternatives looks for a mistake in each of several schemas, one of which has to match. The library makes errors for all wrong parts
+// under one alternative before it tries the next.
 func (m *mistakes) alternatives(all []*jsonschema.Schema, value any, at []string) {
 	var found Problems
 	for _, one := range all {
@@ -80,7 +80,7 @@ func (m *mistakes) alternatives(all []*jsonschema.Schema, value any, at []string
 	m.found = append(m.found, found[:min(len(found), max(m.most-len(m.found), 0))]...)
 }
 
-// add notes why a part does not fit.
+// add records why a part is wrong.
 func (m *mistakes) add(err error, value any, place []string) {
 	for _, p := range violations(err, "", value) {
 		p.Path = pathIn(m.root, m.value, place) + p.Path
@@ -88,7 +88,7 @@ func (m *mistakes) add(err error, value any, place []string) {
 	}
 }
 
-// part looks at one part, and reports whether more mistakes may be named.
+// part checks one part, and reports whether more mistakes may be recorded.
 func (m *mistakes) part(s *jsonschema.Schema, value any, at []string, step string) bool {
 	place := append(slices.Clip(at), step)
 	left := smallValue
@@ -100,7 +100,7 @@ func (m *mistakes) part(s *jsonschema.Schema, value any, at []string, step strin
 	return len(m.found) < m.most
 }
 
-// fewValues reports whether a value has no more values in it than are left.
+// fewValues reports whether a value consists of at most left values.
 func fewValues(value any, left *int) bool {
 	*left--
 	switch v := value.(type) {
@@ -119,7 +119,7 @@ func fewValues(value any, left *int) bool {
 	return *left >= 0
 }
 
-// elementSchema is the schema that the element i of a list has to fit; nil: none.
+// elementSchema returns the schema for element i of a list; nil: none.
 func elementSchema(s *jsonschema.Schema, i int) *jsonschema.Schema {
 	if s.DraftVersion >= 2020 {
 		if i < len(s.PrefixItems) {
@@ -139,7 +139,7 @@ func elementSchema(s *jsonschema.Schema, i int) *jsonschema.Schema {
 	return additional
 }
 
-// memberSchemas are the schemas that a member of an object has to fit.
+// memberSchemas returns the schemas for a member of an object.
 func memberSchemas(s *jsonschema.Schema, name string) (all []*jsonschema.Schema) {
 	if one := s.Properties[name]; one != nil {
 		all = append(all, one)

@@ -11,7 +11,7 @@ import (
 // maxSearchable is how many members one definition may declare searchable.
 const maxSearchable = 50
 
-// searchable reads the members of inputs and outputs that executions are searched by.
+// searchable reads the members of inputs and outputs by which executions can be searched.
 func (b *builder) searchable(v *value) (members []string) {
 	if v == nil {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// offerName suggests the closest name, or else lists them all.
+// offerName suggests the closest name, or lists all names.
 func offerName(name string, known []string, intro string) string {
 	return problem.NearestOr(name, slices.Sorted(slices.Values(known)), intro)
 }
 
-// elsewhere maps names of fields that other systems' workflows, or other documents of Pawl, have to the names here. Of
-// several names, offerField suggests the first that the object may have.
+// elsewhere maps field names of other systems, or of other documents of Pawl, to the names here. If there are several, offerField suggests
+// the first one that the object may have.
 var elsewhere = map[string][]string{
 	"depends_on": {"needs"}, "dependsOn": {"needs"}, "depends": {"needs"}, "dependencies": {"needs"}, "after": {"needs"},
 	"uses": {"action"}, "type": {"action"}, "when": {"if"}, "condition": {"if"},
@@ -26,7 +26,7 @@ var elsewhere = map[string][]string{
 	"trigger": {"on"}, "secret": {"secret_env"}, "assignee": {"assignees"}, "approvers": {"assignees"}, "people": {"assignees"},
 }
 
-// otherwise is how what other systems have a field for is written here, where that is more than the name of a field.
+// otherwise maps fields of other systems to their expression here, if that is more than the name of a field.
 var otherwise = map[string]string{
 	"cancel-in-progress": "when_full: cancel_oldest cancels the execution that holds the key",
 	"cancel_in_progress": "when_full: cancel_oldest cancels the execution that holds the key",
@@ -35,7 +35,7 @@ var otherwise = map[string]string{
 	"timeout-minutes":    "write timeout: 10m",
 }
 
-// offerField suggests the field that elsewhere names, or else the closest name, or lists them all.
+// offerField suggests the field from elsewhere, or the closest name, or lists all names.
 func offerField(name string, known []string) string {
 	if fix := otherwise[name]; fix != "" {
 		return fix

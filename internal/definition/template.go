@@ -18,9 +18,8 @@ import (
 // Template is a JSON value with expressions in it. It is immutable and safe
 // for concurrent use.
 //
-// A string that is one expression takes the expression's value, with its type.
-// A string with text around its expressions becomes text: strings as they are,
-// null as nothing, everything else as JSON. `$${{` stands for `${{`.
+// A string that is a single expression becomes the expression's value, with its type. A string with text around its expressions becomes
+// text: strings unchanged, null as "", everything else as JSON. `$${{` stands for `${{`.
 type Template struct {
 	root  part
 	field string
@@ -30,7 +29,7 @@ type Template struct {
 type part struct {
 	constant json.RawMessage
 	expr     *expression
-	text     []part // of mixed text; a constant in it is plain text, not JSON
+	text     []part // parts of mixed text; a constant among them is plain text, not JSON
 	list     []part
 	fields   []fieldPart
 }
@@ -65,7 +64,7 @@ func (t *Template) Eval(v *Vars) (json.RawMessage, error) {
 	return b, nil
 }
 
-// Text returns the template's value as text, as mixed text does.
+// Text returns the template's value as text, by the rules of mixed text.
 func (t *Template) Text(v *Vars) (string, error) {
 	raw, err := t.Eval(v)
 	if err != nil {
@@ -74,7 +73,7 @@ func (t *Template) Text(v *Vars) (string, error) {
 	return plain(raw), nil
 }
 
-// Texts returns the value of a template for an object, each member as text.
+// Texts returns the value of a template for an object, with each member as text.
 func (t *Template) Texts(v *Vars) (map[string]string, error) {
 	m := make(map[string]string, len(t.root.fields))
 	if t.root.constant == nil && t.root.expr == nil {
@@ -103,8 +102,7 @@ func (t *Template) Texts(v *Vars) (map[string]string, error) {
 	return m, nil
 }
 
-// Refs returns the upstream tasks that the template's expressions mention, in
-// the order of mention. all means that one uses `tasks` as a whole, so that
+// Refs returns the upstream tasks to which the template's expressions refer, in order. all means that one uses `tasks` as a whole, so that
 // every upstream task may matter.
 func (t *Template) Refs() (refs []TaskRef, all bool) {
 	var f facts
@@ -112,7 +110,7 @@ func (t *Template) Refs() (refs []TaskRef, all bool) {
 	return f.refs, f.all
 }
 
-// UsesAll reports whether an expression of the template uses `tasks` as a whole; nil has none.
+// UsesAll reports whether an expression of the template uses `tasks` as a whole; nil uses none.
 func (t *Template) UsesAll() bool { return t != nil && t.root.usesAll() }
 
 func (p *part) usesAll() bool {
@@ -230,7 +228,7 @@ func (p *part) appendMixed(b []byte, v *Vars) ([]byte, error) {
 	return jsonvalue.AppendText(b, s.String()), nil
 }
 
-// plain is the text of a JSON value: a string without its quotes, null as "".
+// plain returns the text of a JSON value: a string without its quotes, null as "".
 func plain(raw json.RawMessage) string {
 	switch jsonvalue.KindOf(raw) {
 	case "string":
@@ -245,11 +243,11 @@ func plain(raw json.RawMessage) string {
 
 // Condition is the `if` of a task or a rule, or the `until` of a repeat. It is immutable and safe for concurrent use.
 type Condition struct {
-	expr *expression // nil is success()
+	expr *expression // nil means success()
 }
 
-// Survives reports whether the condition may hold although something failed:
-// such a task is not swept away when its workflow fails, but asked.
+// Survives reports whether the condition may hold although something failed: when its workflow fails, such a task is not skipped without
+// evaluating the condition.
 func (c *Condition) Survives() bool {
 	if c.expr == nil {
 		return false
@@ -258,8 +256,7 @@ func (c *Condition) Survives() bool {
 	return c.expr.facts.survives
 }
 
-// Refs returns the upstream tasks that the condition mentions; see
-// Template.Refs.
+// Refs returns the upstream tasks to which the condition refers; see Template.Refs.
 func (c *Condition) Refs() (refs []TaskRef, all bool) {
 	if c.expr == nil {
 		return nil, false
@@ -274,9 +271,8 @@ func (c *Condition) UsesAll() bool {
 	return all
 }
 
-// Eval reports whether the task is to run. A condition that calls none of
-// success(), failed(), cancelled() and always() holds only after success. An
-// error is an *EvalError.
+// Eval reports whether the task runs. A condition that does not call success(), failed(), cancelled() or always() holds only after success.
+// An error is an *EvalError.
 func (c *Condition) Eval(v *Vars) (bool, error) {
 	if c.expr == nil {
 		return v.Success, nil

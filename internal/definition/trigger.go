@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Trigger says what signals of a name are like. Signals of other names may be emitted as well; only one that is declared can be
+// Trigger describes the signals with a name. Signals with other names can be emitted as well, but only signals of a declared trigger can be
 // waited for.
 type Trigger struct {
-	// Data is what the data of a signal must satisfy; nil accepts anything.
+	// Data is the schema of a signal's data; nil accepts anything.
 	Data *Schema
-	// Key and Subject are evaluated for a signal that comes without; nil: it has none.
+	// Key and Subject are evaluated for a signal without them; nil: it has none.
 	Key, Subject *Template
-	// Keep is how long its signals are kept; 0: as long as the operator says (signal_retention).
+	// Keep is how long its signals are kept; 0: as long as signal_retention says.
 	Keep time.Duration
-	// Waits says that workflows may wait for the signals.
+	// Waits means that workflows may wait for the signals.
 	Waits bool
 }
 
@@ -57,7 +57,7 @@ func (t *Trigger) ValidateData(data json.RawMessage) (json.RawMessage, error) {
 	return t.Data.validate(data, "data", nil)
 }
 
-// signalValue is what expressions see as `signal`.
+// signalValue is the variable `signal` in expressions.
 type signalValue struct {
 	ID      string            `json:"id"`
 	Trigger string            `json:"trigger"`
@@ -69,7 +69,7 @@ type signalValue struct {
 	Data    json.RawMessage   `json:"data"`
 }
 
-// SignalVars are the variables that the expressions of rules and triggers see.
+// SignalVars returns the variables for expressions of rules and triggers.
 func SignalVars(s *flow.Signal) (*Vars, error) {
 	raw, err := wirejson.Marshal(describeSignal(s))
 	if err != nil {
@@ -78,7 +78,7 @@ func SignalVars(s *flow.Signal) (*Vars, error) {
 	return &Vars{Signal: raw, Success: true}, nil
 }
 
-// SignalsVars are the variables of the expressions of a rule that gathers signals: `signals` is all of them, in their order.
+// SignalsVars returns the variables for expressions of a rule that gathers signals: `signals` has all of them, in order.
 func SignalsVars(all []flow.Signal) (*Vars, error) {
 	values := make([]signalValue, len(all))
 	for i := range all {

@@ -12,14 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// typed is what is known of a value before there is one: by the schema of an input, by what Pawl itself gives, or by an expression's form.
-// nil: nothing.
+// typed is the known type of a value before it exists: from the schema of an input, from Pawl's own types, or from the form of an
+// expression. nil: unknown.
 type typed struct {
 	kind   typeKind
-	words  []string // the texts that it can be; nil: any
+	words  []string // possible texts; nil: any
 	elem   *typed   // of a list
 	fields map[string]*typed
-	closed bool // an object that can have no other fields
+	closed bool // an object that cannot have other fields
 }
 
 type typeKind uint8
@@ -28,7 +28,7 @@ const (
 	typeNull typeKind = iota
 	typeBool
 	typeInteger
-	typeFraction // a number with a fraction, as 1.5 is written
+	typeFraction // a number with a fraction, such as 1.5
 	typeNumber   // either of them
 	typeText
 	typeList
@@ -59,7 +59,7 @@ func (t *typed) lacks(field string) bool {
 	return t.kind != typeObject || t.closed && !known
 }
 
-// nearest is the fix for a field that an object of the type lacks.
+// nearest returns the fix for a field that an object of the type lacks.
 func (t *typed) nearest(field string) string {
 	if len(t.fields) == 0 {
 		return ""
@@ -67,10 +67,11 @@ func (t *typed) nearest(field string) string {
 	return problem.NearestOr(field, slices.Sorted(maps.Keys(t.fields)), "it has")
 }
 
-// deepestType is how deep schemas are looked into: deeper, nothing is known.
+// deepestType is the depth to which schemas are examined; below it nothing is known.
 const deepestType = 20
 
-// schemaType is the type that a schema gives its values. What a schema leaves open is not known; a keyword beside type can only narrow it.
+// schemaType returns the type of the values that a schema allows. What a schema leaves open is unknown; a keyword next to type can only
+// narrow it.
 func schemaType(v *value, depth int) *typed {
 	if v == nil || v.kind != objectValue || depth > deepestType {
 		return nil
@@ -99,7 +100,7 @@ var schemaTypes = map[string]typeKind{
 	"null": typeNull, "boolean": typeBool, "integer": typeInteger, "number": typeNumber, "string": typeText, "array": typeList, "object": typeObject,
 }
 
-// declaredType is the type that type, enum or const say.
+// declaredType returns the type given by type, enum or const.
 func declaredType(v *value) *typed {
 	t := v.get("type")
 	if t != nil && t.kind == listValue && len(t.list) == 1 {
@@ -125,12 +126,12 @@ func declaredType(v *value) *typed {
 	case t == nil && words != nil:
 		return &typed{kind: typeText, words: words}
 	case t == nil && v.get("properties") != nil:
-		return &typed{kind: typeObject} // other values pass as well, but what looks into one expects an object
+		return &typed{kind: typeObject} // other values are allowed as well, but an expression that selects a member expects an object
 	}
 	return nil
 }
 
-// statusWords are the statuses that a task which has ended can have.
+// statusWords are the possible statuses of a task that has ended.
 var statusWords = []string{string(StatusCompleted), string(StatusFailed), string(StatusSkipped), string(StatusCancelled), string(StatusTimedOut)}
 
 var (
@@ -141,13 +142,13 @@ var (
 	errorType   = &typed{kind: typeObject, fields: map[string]*typed{"code": textType, "message": textType}}
 )
 
-// endType is the signal of an execution's end, as far as conditions compare it with words.
+// endType is the type of the signal for an execution's end, as far as conditions compare it with words.
 var endType = &typed{kind: typeObject, fields: map[string]*typed{"data": {kind: typeObject, fields: map[string]*typed{
 	"action": textType, "version": integerType, "attempt": integerType, "output_size": integerType, "error": errorType,
 	"status": {kind: typeText, words: []string{string(StatusCompleted), string(StatusFailed), string(StatusCancelled), string(StatusTimedOut)}},
 }}}}
 
-// rootType is what is known of a variable in the expressions of the document, or of the task, that is being read.
+// rootType returns the known type of a variable in the current document and task.
 func (b *builder) rootType(name string, s scope) *typed {
 	switch name {
 	case "input":
@@ -168,7 +169,7 @@ func (b *builder) rootType(name string, s scope) *typed {
 	return nil
 }
 
-// memberType is the type of tasks.NAME.FIELD.
+// memberType returns the type of tasks.NAME.FIELD.
 func memberType(field string) *typed {
 	switch field {
 	case "status":
@@ -179,7 +180,7 @@ func memberType(field string) *typed {
 	return nil
 }
 
-// pathType is what is known of a path's value.
+// pathType returns the known type of a path's value.
 func (b *builder) pathType(p *path, s scope) *typed {
 	t, steps := b.beginType(p, s)
 	for _, st := range steps {
@@ -188,7 +189,7 @@ func (b *builder) pathType(p *path, s scope) *typed {
 	return t
 }
 
-// pathFaults is the first field of a path that no value can have.
+// pathFaults returns an error for the first field of a path that no value can have.
 func (b *builder) pathFaults(p *path, s scope) []issue {
 	t, steps := b.beginType(p, s)
 	for i, st := range steps {
@@ -203,7 +204,7 @@ func (b *builder) pathFaults(p *path, s scope) []issue {
 	return nil
 }
 
-// before is the text of a path up to one of its steps.
+// before returns the text of a path up to one of its steps.
 func before(p *path, step int) string {
 	text := p.root
 	for _, done := range p.steps[:step] {
@@ -212,7 +213,7 @@ func before(p *path, step int) string {
 	return text
 }
 
-// beginType is what is known of the value at which a path begins, and the steps from there.
+// beginType returns the known type of the value at which a path begins, and the remaining steps.
 func (b *builder) beginType(p *path, s scope) (*typed, []step) {
 	if p.root == "tasks" {
 		return memberType(p.steps[1].name), p.steps[2:]
@@ -220,7 +221,7 @@ func (b *builder) beginType(p *path, s scope) (*typed, []step) {
 	return b.rootType(p.root, s), p.steps
 }
 
-// at is what is known of the value that one step leads to.
+// at returns the known type of the value to which one step leads.
 func (t *typed) at(st step) *typed {
 	switch {
 	case t == nil:
@@ -231,7 +232,7 @@ func (t *typed) at(st step) *typed {
 	return t.member(st.name)
 }
 
-// celType is what CEL's own check knows.
+// celType returns the type that CEL's own check found.
 func celType(t *cel.Type) *typed {
 	if t == nil {
 		return nil
@@ -258,7 +259,7 @@ func celType(t *cel.Type) *typed {
 	return nil
 }
 
-// exprType is what is known of the value of an expression that is a path; nil for others, of which CEL knows the type.
+// exprType returns the known type of an expression that is a path; nil for others, whose type CEL knows.
 func (b *builder) exprType(e *expression) *typed {
 	if e.path == nil || b.trusted {
 		return nil
@@ -266,7 +267,7 @@ func (b *builder) exprType(e *expression) *typed {
 	return b.pathType(e.path, e.scope)
 }
 
-// elementType is what is known of the elements of a foreach.
+// elementType returns the known type of the elements of a foreach.
 func (b *builder) elementType(v *value, t *Template) *typed {
 	switch {
 	case t == nil:
@@ -290,14 +291,14 @@ func (b *builder) elementType(v *value, t *Template) *typed {
 	return nil
 }
 
-// valueType is the type of a value that is written out; nil for texts with expressions, and for what is deeper.
+// valueType returns the type of a value that is written out; nil for texts with expressions, and for deeper values.
 func valueType(v *value) *typed {
 	switch v.kind {
 	case boolValue:
 		return boolType
 	case numberValue:
 		if strings.ContainsAny(v.text, ".eE") {
-			return nil // the value may be whole all the same
+			return nil // the value may still be an integer
 		}
 		return integerType
 	case textValue:

@@ -13,16 +13,16 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// unasked are the members of an object for which its schema has no property, where the schema leaves open whether others are allowed. JSON
-// Schema lets them pass. An answer has none, as the form is all that was asked; of an input that is misspelt, default and absence would be
-// taken for what was meant, so that one is refused that is all but a property which the input does not have.
+// unasked reports members of an object for which its schema has no property, if the schema does not say whether other members are allowed.
+// JSON Schema would accept them. In an answer all of them are refused, since the form lists everything that was asked. In an input
+// (misspelt) only members are refused whose names are close to a property that the input lacks: it would silently get the default.
 func (c *Schema) unasked(value json.RawMessage, root string, misspelt bool) error {
 	s, err := c.compile()
 	if err != nil {
-		return nil // validate says it
+		return nil // validate reports it
 	}
 	schema := s.Schema
-	for schema.Ref != nil { // no chain of references returns to itself: newGraph has refused those
+	for schema.Ref != nil { // a chain of references cannot return to itself: newGraph refuses those
 		schema = schema.Ref
 	}
 	if len(schema.Properties) == 0 || !closable(schema) || jsonvalue.KindOf(value) != "object" {
@@ -62,10 +62,10 @@ func (c *Schema) unasked(value json.RawMessage, root string, misspelt bool) erro
 	return ps
 }
 
-// maxNear bounds the names that are compared with one another.
+// maxNear limits how many names are compared with one another.
 const maxNear = 200
 
-// closable reports whether a schema says by its properties alone which members it knows.
+// closable reports whether the properties of a schema alone determine its known members.
 func closable(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties == nil && len(s.PatternProperties) == 0 && s.UnevaluatedProperties == nil && s.PropertyNames == nil &&
 		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) == 0 && s.If == nil && s.Not == nil && len(s.DependentSchemas) == 0 && s.DynamicRef == nil

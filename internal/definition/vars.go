@@ -12,10 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
-// Vars are the values that expressions see. Texts are decoded when, and only
-// when, an expression looks inside them, and then once. A Vars, and all that
-// At made from it, must be used by one goroutine at a time, and its fields
-// must not change after its first use.
+// Vars are the values of the variables in expressions. JSON texts are decoded only if an expression looks inside them, and then once. A
+// Vars, and all copies that At makes, must be used by one goroutine at a time, and its fields must not change after its first use.
 type Vars struct {
 	Input       json.RawMessage // nil is null
 	ID, Name    string          // of the workflow's execution, and of its definition
@@ -25,18 +23,17 @@ type Vars struct {
 	Signals     json.RawMessage // of a rule that gathers them
 	Answer      json.RawMessage // to a question
 	Vars        json.RawMessage // of a wait
-	// Body, Headers and Query are those of a request to a webhook.
+	// Body, Headers and Query are parts of a request to a webhook.
 	Body    json.RawMessage
 	Headers map[string]string
 	Query   json.RawMessage
-	// Task returns the result of an upstream task; nil for one it does not
-	// have. It is asked for the tasks that Refs names.
+	// Task returns the result of an upstream task; nil if it has none. It is called for the tasks that Refs returns.
 	Task func(name string) *Result
-	// Upstream names all upstream tasks, for what uses `tasks` as a whole.
+	// Upstream names all upstream tasks, for expressions that use `tasks` as a whole.
 	Upstream []string
-	// Work counts what is computed with these variables and their copies; nil: nothing counts it, but each template is bounded.
+	// Work counts the work of evaluations with these variables and their copies; nil: it is not counted, but each template is limited.
 	Work *Work
-	// Success, Failed and Cancelled answer the functions of `if`.
+	// Success, Failed and Cancelled are the results of the functions of `if`.
 	Success, Failed, Cancelled bool
 
 	round *roundVars // of a task with repeat
@@ -49,7 +46,7 @@ type Vars struct {
 	shared  *decodedVars
 }
 
-// decodedVars is what the Vars of one task's items have in common.
+// decodedVars has the decoded values that the Vars of one task's items share.
 type decodedVars struct {
 	values  map[string]any // of variables, by name
 	results map[string]*Result
@@ -64,8 +61,7 @@ func (v *Vars) common() *decodedVars {
 	return v.shared
 }
 
-// At returns the same variables with item and index set for one element of a
-// foreach. What has been decoded is shared with v.
+// At returns the same variables with item and index set for one element of a foreach. Decoded values are shared with v.
 func (v *Vars) At(item json.RawMessage, index int) *Vars {
 	v.common()
 	w := *v
@@ -90,7 +86,7 @@ func (v *Vars) result(name string) *Result {
 	return r
 }
 
-// output is the JSON text of a task's output; a foreach's is put together once.
+// output returns the JSON of a task's output; that of a foreach is built once.
 func (v *Vars) output(name string, r *Result) json.RawMessage {
 	if r.Items == nil {
 		return orNull(r.Output)
@@ -129,7 +125,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// text is the JSON text of a variable that is given as one.
+// text returns the JSON text of a variable that is stored as one.
 func (v *Vars) text(name string) (raw json.RawMessage, is bool) {
 	switch name {
 	case "input":
@@ -152,7 +148,7 @@ func (v *Vars) text(name string) (raw json.RawMessage, is bool) {
 	return nil, false
 }
 
-// texts are the members of a variable that is an object of strings.
+// texts returns the members of a variable that is an object of strings.
 func (v *Vars) texts(name string) (m map[string]string, is bool) {
 	switch name {
 	case "labels":
@@ -189,7 +185,7 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 	return p.evalRound(v)
 }
 
-// searched is about how many bytes of JSON the path is looked up in.
+// searched estimates how many bytes of JSON are searched for the path.
 func (p *path) searched(v *Vars) int {
 	if raw, ok := v.text(p.root); ok {
 		return len(raw)
@@ -205,7 +201,7 @@ func (p *path) searched(v *Vars) int {
 	return 0
 }
 
-// evalTask evaluates tasks.NAME.FIELD…; parsePath leaves shorter ones to CEL.
+// evalTask evaluates tasks.NAME.FIELD…; parsePath leaves shorter paths to CEL.
 func (p *path) evalTask(v *Vars) (json.RawMessage, error) {
 	name, field, rest := p.steps[0].name, p.steps[1].name, p.steps[2:]
 	r := v.result(name)
@@ -254,7 +250,7 @@ func walkText(m map[string]string, steps []step, root string) (json.RawMessage, 
 	return walk(textObject(m), steps, root)
 }
 
-// textObject writes an object of strings, its keys in order.
+// textObject writes an object of strings, with sorted keys.
 func textObject(m map[string]string) json.RawMessage {
 	b := []byte{'{'}
 	for i, k := range slices.Sorted(maps.Keys(m)) {
@@ -266,8 +262,7 @@ func textObject(m map[string]string) json.RawMessage {
 	return append(b, '}')
 }
 
-// activation is Vars in CEL's eyes. It is per evaluation because it keeps the
-// first error of decoding, which CEL has no place for.
+// activation gives CEL access to Vars. There is one per evaluation, because it keeps the first decoding error, which CEL cannot pass on.
 type activation struct {
 	v    *Vars
 	refs []TaskRef
@@ -299,7 +294,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	return val, true
 }
 
-// other is a variable that is put together for this evaluation, or belongs to one item or round.
+// other returns a variable that is built for this evaluation, or that belongs to one item or round.
 func (a *activation) other(name string) (any, bool) {
 	v := a.v
 	switch name {

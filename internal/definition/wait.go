@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// conditions remembers the expressions of one kind that have been compiled lately.
+// conditions is a cache of the compiled expressions of one kind.
 type conditions struct{ recent[*Condition] }
 
-// of compiles an expression of a field. It returns nil for an empty text.
+// of compiles the expression of a field. It returns nil for an empty text.
 func (k *conditions) of(text, field string, s scope) (*Condition, Problems) {
 	if text == "" {
 		return nil, nil
@@ -39,11 +39,11 @@ func (k *conditions) of(text, field string, s scope) (*Condition, Problems) {
 	return c, nil
 }
 
-// Waits reads what is waited for, and says which signals fit. It remembers the expressions that it has compiled lately. Its zero value is
-// ready, and it is safe for concurrent use.
+// Waits parses waits, and decides which signals match. It caches compiled expressions. The zero value is ready to use, and it is safe for
+// concurrent use.
 type Waits struct{ ifs conditions }
 
-// Read reads the payload of kind "wait". An error of type Problems says everything that is wrong with it.
+// Read reads the payload of kind "wait". An error of type Problems lists all errors.
 func (k *Waits) Read(raw json.RawMessage) (*payload.Wait, error) {
 	w, err := payload.Signal(raw)
 	if err != nil {
@@ -60,8 +60,8 @@ func (k *Waits) Read(raw json.RawMessage) (*payload.Wait, error) {
 	return w, nil
 }
 
-// Fits reports whether a signal is what is waited for, but for whether another wait has taken it. An error says why its condition cannot be
-// evaluated on the signal, which then does not fit. work counts and bounds the evaluation.
+// Fits reports whether a signal matches a wait; it does not check whether another wait has taken the signal. If the condition cannot be
+// evaluated for the signal, it returns an error, and the signal does not match. work counts and limits the evaluation.
 func (k *Waits) Fits(w *flow.Wait, s *flow.Signal, work *Work) (bool, error) {
 	if s.Replayed || s.Trigger != w.Trigger || s.Subject != w.Subject || s.At.Before(w.Since) {
 		return false, nil
@@ -81,7 +81,7 @@ func (k *Waits) Fits(w *flow.Wait, s *flow.Signal, work *Work) (bool, error) {
 	return c.Eval(vars)
 }
 
-// SignalValue is a signal as expressions see it, and as the output of a wait.
+// SignalValue returns a signal as expressions see it, which is also the output of a wait.
 func SignalValue(s *flow.Signal) (json.RawMessage, error) {
 	vars, err := SignalVars(s)
 	if err != nil {
@@ -90,7 +90,7 @@ func SignalValue(s *flow.Signal) (json.RawMessage, error) {
 	return vars.Signal, nil
 }
 
-// waitPayload checks what of a wait stands in the document.
+// waitPayload checks the constant parts of a wait in the document.
 func (b *builder) waitPayload(with *value, path string) {
 	if b.trusted {
 		return
@@ -111,7 +111,7 @@ func (b *builder) waitPayload(with *value, path string) {
 	}
 }
 
-// withProblems places problems with a payload that stands in the document.
+// withProblems adds positions to errors of a payload in the document.
 func (b *builder) withProblems(with *value, path string, ps Problems) {
 	for _, p := range ps {
 		at := with
@@ -126,7 +126,7 @@ func (b *builder) withProblems(with *value, path string, ps Problems) {
 	}
 }
 
-// Differs says why a signal is not what is waited for, part by part of its condition.
+// Differs says why a signal does not match a wait, part by part of its condition.
 func (k *Waits) Differs(w *flow.Wait, s *flow.Signal) string {
 	c, _ := k.ifs.of(w.If, "if", scopeWait)
 	vars, err := SignalVars(s)
@@ -157,14 +157,14 @@ func (k *Waits) Differs(w *flow.Wait, s *flow.Signal) string {
 	return "differs in " + strings.Join(said, "; ")
 }
 
-// AwaitedRef is the mention of a trigger whose signals a task waits for.
+// AwaitedRef is a reference to a trigger whose signals a task waits for.
 type AwaitedRef struct {
 	Trigger  string
 	Path     string // "tasks.paid.with.signal"
 	Position Position
 }
 
-// memberPlace is where a member of an object stands, or the object that lacks it.
+// memberPlace returns the position of a member of an object, or of the object if it lacks the member.
 func (b *builder) memberPlace(v *value, member string) Position {
 	if v == nil {
 		return b.place(nil)
@@ -175,7 +175,7 @@ func (b *builder) memberPlace(v *value, member string) Position {
 	return b.place(v)
 }
 
-// Awaited lists the triggers that waits of the definition name as they are, without an expression.
+// Awaited lists the triggers that waits of the definition name without an expression.
 func (d *Definition) Awaited() (refs []AwaitedRef) {
 	if d.Action != nil && d.Action.Kind == string(flow.KindWait) {
 		if name := d.Action.With.text("signal"); name != "" {
@@ -196,7 +196,7 @@ func (d *Definition) Awaited() (refs []AwaitedRef) {
 	return refs
 }
 
-// text is a member of a template that is a text without expressions; "" when it is none.
+// text returns a member of a template that is a text without expressions; "" if it is not.
 func (t *Template) text(member string) string {
 	if t == nil {
 		return ""

@@ -25,24 +25,24 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Webhook makes signals of the requests of one provider.
+// Webhook turns the requests of one provider into signals.
 type Webhook struct {
 	Verify signature.Hook
-	// Secrets are names of variables and absolute paths of files of the server. A request with any of them is accepted.
+	// Secrets has names of environment variables and absolute paths of files of the server. A request with any of them is accepted.
 	Secrets []string
-	// Paused is the document's word: requests are refused for now, and may come again.
+	// Paused is set in the document: requests are refused for now, and the sender may repeat them.
 	Paused bool
-	// Trigger, Key and Subject are texts of the signal; Key and Subject are nil where the document has none.
+	// Trigger, Key and Subject evaluate to fields of the signal; Key and Subject are nil if the document has none.
 	Trigger, Key, Subject *Template
 	TriggerText           string   // as the document has it
 	KeepHeaders           []string // in lower case
 	MaxBody               int64
-	// Replay is for how long the signed part of a request is stored, where that does not contain the request's id: the same request sent again
-	// within this time makes no second signal. 0: it is not stored.
+	// Replay is how long the signed part of a request is stored if it does not contain the request's id: a repetition within this time makes
+	// no second signal. 0: it is not stored.
 	Replay time.Duration
 }
 
-// The bounds of a webhook's requests.
+// Limits of a webhook's requests.
 const (
 	defaultMaxBody = 1 << 20
 	MostMaxBody    = 16 << 20
@@ -52,23 +52,23 @@ const (
 	mostKept       = 32 // headers
 )
 
-// WebhookRequest is a request as the expressions of a webhook see it.
+// WebhookRequest is a request in the form for expressions of a webhook.
 type WebhookRequest struct {
-	Headers map[string]string // names in lower case; several values of one are joined by commas
+	Headers map[string]string // names in lower case; several values of one name are joined by commas
 	Query   json.RawMessage
 	Body    json.RawMessage
 }
 
-// WebhookSignal is what a request says.
+// WebhookSignal is the signal of a request.
 type WebhookSignal struct {
 	Trigger, Key, Subject string
-	Headers               map[string]string // those that are kept
+	Headers               map[string]string // the headers to keep
 }
 
-// hiddenHeaders are credentials: expressions do not see them, and they are not kept.
+// hiddenHeaders contain credentials: expressions do not see them, and they are not kept.
 var hiddenHeaders = []string{"authorization", "cookie", "proxy-authorization"}
 
-// Request reads a request. A body is JSON or a form; the error is of a body that is neither.
+// Request parses a request. The body must be JSON or a form; otherwise it returns an error.
 func (w *Webhook) Request(header map[string][]string, query url.Values, body []byte) (*WebhookRequest, error) {
 	r := &WebhookRequest{Headers: make(map[string]string, len(header))}
 	for name, values := range header {
@@ -84,15 +84,15 @@ func (w *Webhook) Request(header map[string][]string, query url.Values, body []b
 	return r, err
 }
 
-// hides reports whether a header has a credential. name is in lower case.
+// hides reports whether a header contains a credential. name is in lower case.
 func (w *Webhook) hides(name string) bool {
 	return slices.Contains(hiddenHeaders, name) || w.Verify.Scheme == signature.Token && name == strings.ToLower(w.Verify.Header)
 }
 
-// bodyOf is the value in a body. The content type says whether it is a form, unless the body begins as no form does: curl -d and others say
-// "form" of whatever they send, and JSON that is read as a form is a form with one odd name.
+// bodyOf parses the value in a body. The content type decides whether it is a form, unless the body begins as no form does, with {, [, " or
+// <: curl -d and other clients send the form's content type for any body, and JSON read as a form would be a form with one odd name.
 func bodyOf(contentType string, body []byte) (json.RawMessage, error) {
-	body = bytes.TrimPrefix(body, []byte("\uFEFF")) // a byte order mark, which is no part of JSON
+	body = bytes.TrimPrefix(body, []byte("\uFEFF")) // a byte order mark, which is not part of JSON
 	kind, _, _ := strings.Cut(contentType, ";")
 	isForm := strings.EqualFold(strings.TrimSpace(kind), formType)
 	text := bytes.TrimLeft(body, " \t\r\n")
@@ -112,8 +112,8 @@ func bodyOf(contentType string, body []byte) (json.RawMessage, error) {
 	return nil, fmt.Errorf("the body is neither JSON nor a form: %.60q (send JSON, or a form with Content-Type: %s)", body, formType)
 }
 
-// oneMeaning refuses JSON whose readers do not agree, or that no execution could have as its input: a name given twice in an object, of
-// which a condition may see the first and a program the last, and a NUL. Signals that come by the API are refused for the same.
+// oneMeaning refuses JSON that readers interpret differently, or that cannot be the input of an execution: a repeated member name, of which
+// a condition may see the first and a program the last, and NUL characters. Signals from the API are refused for the same reasons.
 func oneMeaning(body []byte) error {
 	var value json.RawMessage
 	err := new(strictjson.Rules).Decode(body, "", &value)
@@ -125,7 +125,7 @@ func oneMeaning(body []byte) error {
 
 const formType = "application/x-www-form-urlencoded"
 
-// formBody is the value in a form: an object of its fields, or the JSON in its only field, payload, as GitHub and Slack send it.
+// formBody parses a form into an object of its fields, or into the JSON in its only field, payload, as GitHub and Slack send it.
 func formBody(body []byte) (json.RawMessage, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -146,8 +146,8 @@ func formBody(body []byte) (json.RawMessage, error) {
 	return formObject(form, "form")
 }
 
-// formObject writes the fields of a form. One that is there several times, or whose name ends in [], is a list:
-// tag=x&tag=y is {"tag":["x","y"]}.
+// formObject writes the fields of a form as an object. A field that is repeated, or whose name ends in [], becomes a list: tag=x&tag=y is
+// {"tag":["x","y"]}.
 func formObject(form url.Values, what string) (json.RawMessage, error) {
 	b := []byte{'{'}
 	for i, name := range slices.Sorted(maps.Keys(form)) {
@@ -177,7 +177,7 @@ func formObject(form url.Values, what string) (json.RawMessage, error) {
 	return append(b, '}'), nil
 }
 
-// Signal evaluates what a request says. An error is an *EvalError.
+// Signal evaluates the signal of a request. An error is an *EvalError.
 func (w *Webhook) Signal(name string, r *WebhookRequest) (s WebhookSignal, err error) {
 	v := &Vars{Name: name, Body: r.Body, Headers: r.Headers, Query: r.Query}
 	for _, of := range []struct {
@@ -203,14 +203,14 @@ func (w *Webhook) Signal(name string, r *WebhookRequest) (s WebhookSignal, err e
 	return s, nil
 }
 
-// DeliveryKey is the key of the signal of a request with an id, where the document says no other.
+// DeliveryKey is the signal's key for a request with an id, if the document sets no other key.
 func DeliveryKey(webhook, id string) string { return shortKey(webhook + "/" + id) }
 
-// deliveryKeyLimit is how many bytes the engine takes as a key.
+// deliveryKeyLimit is the largest size in bytes of a key for the engine.
 const deliveryKeyLimit = 512
 
-// shortKey is a key that a provider's data make, and the beginning and the SHA-256 of one that is too long. Alertmanager's group keys have
-// all labels of a group, and it does not send a request again that was refused with 422.
+// shortKey returns a key made from a provider's data; if it is too long, its beginning and its SHA-256. Alertmanager's group keys contain
+// all labels of a group, and it does not repeat a request that was refused with 422.
 func shortKey(key string) string {
 	if len(key) <= deliveryKeyLimit || !utf8.ValidString(key) {
 		return key
@@ -223,8 +223,8 @@ func shortKey(key string) string {
 	return begin + "…sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Answer reports whether a request reports no event but only checks that the webhook exists, as GitHub's "ping" does,
-// and returns the text that the provider expects as its answer.
+// Answer reports whether a request only checks that the webhook exists, as GitHub's "ping" does, and returns the text that the provider
+// expects as its answer.
 func (w *Webhook) Answer(r *WebhookRequest) (text string, is bool) {
 	switch w.Verify.Scheme {
 	case signature.GitHub:
@@ -237,7 +237,7 @@ func (w *Webhook) Answer(r *WebhookRequest) (text string, is bool) {
 	return "", false
 }
 
-// member is a string in a JSON object; "" where there is none.
+// member returns a string member of a JSON object; "" if there is none.
 func member(object json.RawMessage, name string) string {
 	if jsonvalue.KindOf(object) != "object" {
 		return ""
@@ -294,7 +294,7 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 		w.MaxBody = b.sizeWithin(n, "max_body", "16MiB", MostMaxBody, defaultMaxBody)
 	}
 	if !w.Verify.Scheme.Signs() {
-		w.Replay = 0 // there is no signature that sending the same body again would take advantage of
+		w.Replay = 0 // without a signature, a replay has no advantage over a new request
 	}
 	if r := v.get("replay"); r != nil {
 		if w.Replay = b.duration(r, "replay", true); w.Replay > mostReplay {
@@ -305,7 +305,7 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 	b.sum(v, d)
 }
 
-// sizeWithin reads a size from 1 byte to most; limit is most as people write it. It returns assumed for a value that is no such size.
+// sizeWithin reads a size from 1 byte to most; limit is most as text. It returns assumed if v is not such a size.
 func (b *builder) sizeWithin(v *value, path, limit string, most, assumed int64) int64 {
 	size, err := api.ParseSize(v.text)
 	if v.kind != textValue && v.kind != numberValue || err != nil || size < 1 || int64(size) > most {
@@ -315,7 +315,7 @@ func (b *builder) sizeWithin(v *value, path, limit string, most, assumed int64) 
 	return int64(size)
 }
 
-// hookText reads a text with expressions about a request.
+// hookText reads a text with expressions for a request.
 func (b *builder) hookText(v *value, path string) *Template {
 	if v == nil {
 		return nil
@@ -360,7 +360,7 @@ func (b *builder) verify(v, owner *value, w *Webhook) {
 	b.secrets(v, w)
 }
 
-// secrets reads the names of secrets. A secret that is written out is refused, and the message does not repeat it.
+// secrets reads the names of secrets. A literal secret is refused, and the message does not repeat it.
 func (b *builder) secrets(v *value, w *Webhook) {
 	list := func(field string, bad func(string) bool, message, fix string) {
 		at := problem.Join("verify", field)

@@ -6,38 +6,38 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Window buffers the signals that have a key: `debounce` those that come until none has come for a while, `batch` those that come within a
-// time from the first one on. It closes early when it is full.
+// Window buffers signals with the same key: `debounce` until no signal has come for a while, `batch` for a time after the first one. It
+// closes early if it is full.
 type Window struct {
-	Field  string // of the document: "debounce" or "batch"
+	Field  string // field of the document: "debounce" or "batch"
 	Key    *Template
-	Quiet  time.Duration // since the last signal; 0: signals that come later do not make it close later
-	AtMost time.Duration // from the first signal on
-	Size   int           // with so many signals it is full
-	Bytes  int           // with data of so many bytes it is full
+	Quiet  time.Duration // after the last signal; 0: later signals do not delay the end
+	AtMost time.Duration // after the first signal
+	Size   int           // number of signals at which it is full
+	Bytes  int           // bytes of data at which it is full
 	Keep   Keep
 }
 
-// Keep says for which of the signals in a window its execution is.
+// Keep selects the signals of a window for its execution.
 type Keep string
 
-// The signals of a window that an execution may be for.
+// The values of Keep.
 const (
 	KeepLast  Keep = "last"
 	KeepFirst Keep = "first"
 	KeepAll   Keep = "all"
 )
 
-// All reports whether the window's execution is for all of its signals. Expressions see them as `signals` then. A nil window has none.
+// All reports whether the window's execution gets all of its signals. Expressions then see them as `signals`. It is false for a nil window.
 func (w *Window) All() bool { return w != nil && w.Keep == KeepAll }
 
-// Bounds of windows.
+// Limits of windows.
 const (
-	maxBuffered      = 24 * time.Hour // that a signal is buffered
+	maxBuffered      = 24 * time.Hour // for which a signal is buffered
 	defaultBatch     = 100            // signals
 	mostBatch        = 1000           // signals
 	defaultBatchData = 1 << 20        // bytes
-	mostBatchData    = 4 << 20        // bytes, so that a page of the store has all of them, and their input is within the bounds of inputs
+	mostBatchData    = 4 << 20        // bytes, so that a page of the store has all of them, and they fit into an input
 )
 
 // window reads how a rule buffers signals.
@@ -60,7 +60,7 @@ func (b *builder) debounce(v *value) *Window {
 	w := &Window{Field: "debounce", Size: mostBatch, Bytes: defaultBatchData, Keep: KeepLast}
 	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, noTask)
 	w.Quiet = b.bufferTime(v, w.Field, "quiet", "30s")
-	w.AtMost = min(10*w.Quiet, maxBuffered) // the default, of which docs/automation.md tells; 10 is chosen
+	w.AtMost = min(10*w.Quiet, maxBuffered) // the default, which docs/automation.md describes; the factor 10 is chosen
 	if v.get("at_most") != nil {
 		w.AtMost = b.bufferTime(v, w.Field, "at_most", "5m")
 	}
@@ -89,7 +89,7 @@ func (b *builder) batch(v *value) *Window {
 	return w
 }
 
-// bufferTime reads for how long signals are buffered.
+// bufferTime reads how long signals are buffered.
 func (b *builder) bufferTime(v *value, path, field, example string) time.Duration {
 	at := v.get(field)
 	if at == nil {

@@ -15,7 +15,7 @@ var taskFieldNames = append([]string{
 	"retry", "labels", "worker_labels", "continue_on_error",
 }, flow.SpanNames()...)
 
-// workflow builds the graph of v's tasks. Env and outputs are v's own too.
+// workflow builds the graph of v's tasks. It includes v's env and outputs.
 func (b *builder) workflow(v *value, d *Definition) *Workflow {
 	w := &Workflow{Name: d.Name, Env: d.Settings.Env, index: map[string]int{}}
 	tasks := v.get("tasks")
@@ -51,7 +51,7 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 	}
 	if o := v.get("outputs"); o != nil {
 		w.Outputs = b.template(o, "outputs", scopeTask, noTask)
-		if w.Outputs.root.expr == nil { // an expression may give any value, as the output of a task is
+		if w.Outputs.root.expr == nil { // an expression may give any value, like the output of a task
 			b.objectTemplate(o, w.Outputs, "outputs")
 		}
 	}
@@ -60,7 +60,7 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 	return w
 }
 
-// Of cleanup_timeout.
+// Values of cleanup_timeout.
 const (
 	defaultCleanup = 5 * time.Minute
 	maxCleanup     = 24 * time.Hour
@@ -117,7 +117,7 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	return b.needs(w, t, v.get("needs"), path)
 }
 
-// need is one entry of a task's needs, with its place.
+// need is one entry of a task's needs, with its position.
 type need struct {
 	task int
 	at   *value
@@ -189,7 +189,7 @@ func (b *builder) foreach(v *value, path string, task int) *Template {
 	return t
 }
 
-// inFlight reads concurrency, as a number, and batch: both of a foreach only.
+// inFlight reads concurrency, as a number, and batch; both are for a foreach only.
 func (b *builder) inFlight(t *Task, v *value, path string) {
 	if c := v.get("concurrency"); c != nil && c.kind == textValue && strings.Contains(c.text, opening) && t.Foreach != nil {
 		t.InFlightOf = b.template(c, problem.Join(path, "concurrency"), scopeTask, t.Index)
@@ -252,7 +252,7 @@ func (b *builder) condition(v *value, path string, sc scope, task int) *Conditio
 
 var conditionExample = map[scope]string{scopeIf: "success() && input.grade", scopeUntil: `output.state == "ready"`, scopeSignal: `signal.data.severity == "page"`}
 
-// bare finds the places within an expression that is written without `${{ }}`: the whole string is the expression.
+// bare finds positions within an expression that is written without `${{ }}`, so that the whole string is the expression.
 func (b *builder) bare(v *value) func(line, column int) Position {
 	return b.placer(v, func() int {
 		at := b.offset(v)
@@ -299,7 +299,7 @@ func (b *builder) taskAction(t *Task, v *value, path string) {
 	t.Version = n
 }
 
-// objectTemplate checks that what a template gives can be an object.
+// objectTemplate checks that a template can give an object.
 func (b *builder) objectTemplate(v *value, t *Template, path string) {
 	if v == nil || v.kind == objectValue {
 		return
@@ -313,7 +313,7 @@ func (b *builder) objectTemplate(v *value, t *Template, path string) {
 	b.fail(v, path, "write name: value pairs", "want an object, not %s", v.describe())
 }
 
-// References returns the other definitions that d mentions by a fixed name.
+// References returns the other definitions to which d refers by a fixed name.
 func (d *Definition) References() []Ref {
 	if s := d.Schedule; s != nil && !BuiltIn(s.Run.Action) {
 		return []Ref{{KindAction, s.Run.Action, s.Run.Version, "", s.Run.Position}}
@@ -338,7 +338,7 @@ func (d *Definition) References() []Ref {
 	return refs
 }
 
-// QueueRef is the mention of a queue.
+// QueueRef is a reference to a queue.
 type QueueRef struct {
 	Name     string
 	Path     string // "queue", "tasks.train.queue"
@@ -367,7 +367,7 @@ func (d *Definition) QueueRefs() []QueueRef {
 	return refs
 }
 
-// Runnable reports whether executions can be submitted of the definition.
+// Runnable reports whether executions of the definition can be submitted.
 func (d *Definition) Runnable() bool { return d.Kind == KindWorkflow || d.Kind == KindAction }
 
 // DeclaredQueues are the queues that definitions declare.

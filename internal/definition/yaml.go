@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
-// What plain scalars are in the core schema of YAML 1.2, and what only YAML 1.1 took for a number.
+// The plain scalars of YAML 1.2's core schema, and those that only YAML 1.1 reads as numbers.
 var (
 	coreInt   = regexp.MustCompile(`^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$`)
 	coreFloat = regexp.MustCompile(`^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$`)
@@ -20,8 +20,8 @@ var (
 	oldTime   = regexp.MustCompile(`^[0-9]+(?::[0-9]{2})+$`)
 )
 
-// coreTag is the tag of a plain scalar by the core schema of YAML 1.2. misread says why other readers take it for
-// something else, so that it has to be quoted.
+// coreTag returns the tag of a plain scalar in YAML 1.2's core schema. misread says why other readers read it differently, so that it has
+// to be quoted.
 func coreTag(s string) (tag, misread string) {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -49,8 +49,8 @@ func coreTag(s string) (tag, misread string) {
 	return "!!str", ""
 }
 
-// jsonNumber writes a number of YAML as JSON writes it, with the same digits: 0x1F is 31, .5 is 0.5. It refuses what no
-// number of JSON is, and what is beyond all that is computed with.
+// jsonNumber writes a YAML number as JSON, with the same digits: 0x1F is 31, .5 is 0.5. It refuses numbers that JSON does not have, and
+// those outside the range of computations.
 func jsonNumber(s string) (text string, fits bool) {
 	sign, digits := "", s
 	switch {
@@ -77,7 +77,7 @@ func jsonNumber(s string) (text string, fits bool) {
 	if err != nil {
 		return "", false
 	}
-	// Readers of YAML make a text or an infinity of a number beyond the range of a double, as 1e400, so it has to be quoted.
+	// YAML readers turn a number beyond the range of a double, such as 1e400, into a text or an infinity, so it has to be quoted.
 	if n, ok := v.(json.Number); ok {
 		if f, err := n.Float64(); err != nil || f == 0 {
 			return "", false
@@ -86,13 +86,13 @@ func jsonNumber(s string) (text string, fits bool) {
 	return sign + digits, true
 }
 
-// oldBreak reports whether the parser takes a character for a line break, as YAML 1.1 does: it would become a space within quotes, or end a
+// oldBreak reports whether the parser takes a character for a line break, as in YAML 1.1: it would become a space within quotes, or end a
 // line of source code.
 func oldBreak(r rune) bool { return r == 0x85 || r == 0x2028 || r == 0x2029 }
 
 var version12 = regexp.MustCompile(`\A(?:[ \t]*(?:#[^\n]*)?\r?\n)*%YAML 1\.2[ \t]*\r?\n`)
 
-// versionless comments a directive %YAML 1.2 out: the parser takes the syntax of 1.2 and refuses to be told so.
+// versionless comments out a directive %YAML 1.2: the parser accepts the syntax of 1.2 but refuses the directive.
 func versionless(src []byte) []byte {
 	at := version12.FindIndex(src)
 	if at == nil {

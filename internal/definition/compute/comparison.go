@@ -13,14 +13,15 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// comparison is an operator or function that compares values. It is refused for values that are too large: lists that
-// hold each other many times over are small in memory and endless to compare. And it compares numbers of two types by
-// all their digits, where CEL makes a double of both, which is the same for 9007199254740993 and …992.
+// comparison replaces an operator or function that compares values. It refuses values that are too large: lists that contain each other
+// many times are small in memory but take forever to compare. It compares numbers of two types exactly, while CEL converts both to double,
+// so that 9007199254740993 and …992 are equal.
 type comparison struct {
 	interpreter.InterpretableCall
 }
 
-// membership is in. Its overload is none of CEL's, which would make a table of a list of constants with all numbers as doubles.
+// membership is the operator in. It has its own overload, because CEL would convert a list of constants into a table with all numbers as
+// doubles.
 type membership struct{ comparison }
 
 // OverloadID implements CEL's InterpretableCall.
@@ -28,7 +29,7 @@ func (*membership) OverloadID() string { return "" }
 
 var compared = types.NewSizeCalculator(types.SizeCalculatorMaxDepth(2*strictjson.MaxDepth), types.SizeCalculatorMaxTraversal(maxCompared))
 
-// boundComparison replaces CEL's comparisons by bounded and exact ones.
+// boundComparison replaces CEL's comparisons by limited and exact ones.
 func boundComparison(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
@@ -70,7 +71,7 @@ func (c *comparison) Eval(vars interpreter.Activation) ref.Val {
 
 func (c *comparison) compare(a, b ref.Val) ref.Val {
 	_, object := b.(traits.Mapper)
-	lookup := object && c.Function() == operators.In // looks at one key
+	lookup := object && c.Function() == operators.In // it looks up one key
 	if tooLarge(a) || !lookup && tooLarge(b) {
 		return types.NewErr("values of more than %d elements are not compared", maxCompared)
 	}
@@ -97,7 +98,7 @@ func (c *comparison) compare(a, b ref.Val) ref.Val {
 	return types.Bool(n >= 0)
 }
 
-// contains is in.
+// contains computes a in b.
 func contains(b, a ref.Val) ref.Val {
 	in, ok := b.(traits.Container)
 	if !ok {
@@ -116,10 +117,10 @@ func contains(b, a ref.Val) ref.Val {
 	return types.False
 }
 
-// equal is ==. CEL never takes equal numbers for unlike ones, so only what it takes for equal is looked at again.
+// equal computes ==. CEL never considers equal numbers different, so only values that it considers equal are compared again.
 func equal(a, b ref.Val) bool { return types.Equal(a, b) == types.True && sameNumbers(a, b) }
 
-// sameNumbers reports whether the numbers in two values that CEL takes for equal are the same.
+// sameNumbers reports whether the numbers in two values that CEL considers equal are the same.
 func sameNumbers(a, b ref.Val) bool {
 	switch a := a.(type) {
 	case types.Int, types.Uint, types.Double:
@@ -146,7 +147,7 @@ func sameNumbers(a, b ref.Val) bool {
 	return true
 }
 
-// order is -1, 0 or 1 as an Int, or CEL's error for what has no order.
+// order returns -1, 0 or 1 as an Int, or CEL's error for values without an order.
 func order(a, b ref.Val) ref.Val {
 	switch x := a.(type) {
 	case types.Double:
@@ -185,7 +186,7 @@ func order(a, b ref.Val) ref.Val {
 	return types.NewErr("no such overload: a value of type %s has no order", a.Type().TypeName())
 }
 
-// compareMixed compares a whole number with another one by all their digits: as a float64, 9007199254740993 is …992.
+// compareMixed compares an integer with a float exactly: as a float64, 9007199254740993 is …992.
 func compareMixed(n int64, f float64) int {
 	switch whole := math.Trunc(f); {
 	case f >= 1<<63:
@@ -205,7 +206,7 @@ const (
 	least    = "math.@min"
 )
 
-// extreme is one of them, exact as a comparison is.
+// extreme is one of them, with exact comparisons.
 type extreme struct{ interpreter.InterpretableCall }
 
 // Exec implements CEL's InterpretableV2.

@@ -24,20 +24,19 @@ var ErrTooLarge = fmt.Errorf("the result is larger than %d MB", MaxResult>>20)
 // maxEncoded is how many values, of all levels, one result may have.
 const maxEncoded = 500_000
 
-// encoder writes values up to a size.
+// encoder writes values with limits on size and number.
 type encoder struct {
 	most int // bytes
 	left int // values
 }
 
-// Encode writes the result of an expression as JSON: object keys in order,
-// bytes as base64, times as RFC 3339, durations as "1.5s", an absent optional
-// as null.
+// Encode writes the result of an expression as JSON, with sorted object keys, bytes as base64, times in RFC 3339, durations as "1.5s", and
+// an absent optional as null.
 func Encode(v ref.Val) (json.RawMessage, error) {
 	return encodeUpTo(v, MaxResult)
 }
 
-// encodeUpTo fails when the text would be longer than most bytes.
+// encodeUpTo returns an error if the text would have more than most bytes.
 func encodeUpTo(v ref.Val, most int) (json.RawMessage, error) {
 	e := encoder{most, maxEncoded}
 	return e.value(nil, v, 0)
@@ -50,7 +49,7 @@ func (e *encoder) tooLarge() error {
 	return fmt.Errorf("the text is larger than %d bytes", maxText)
 }
 
-// begins counts one more value, and is an error when it is one too many, too deep or begins too late.
+// begins counts one more value, and returns an error if there are too many values, too many levels or too many bytes.
 func (e *encoder) begins(b []byte, depth int) error {
 	if depth > strictjson.MaxDepth {
 		return fmt.Errorf("%w: more than %d levels", jsonvalue.ErrTooDeep, strictjson.MaxDepth)
@@ -98,7 +97,7 @@ func (e *encoder) value(b []byte, v ref.Val, depth int) ([]byte, error) {
 		}
 		return e.value(b, v.GetValue(), depth)
 	case traits.Mapper:
-		if m, ok := v.Value().(map[string]any); ok { // that was decoded, and not put together by the expression
+		if m, ok := v.Value().(map[string]any); ok { // it was decoded from JSON, not made by the expression
 			return e.decodedObject(b, m, depth)
 		}
 		return e.object(b, v, depth)
@@ -170,7 +169,7 @@ func (e *encoder) object(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// decoded writes what decode has read as value writes CEL's form of it, which needs not be made for that.
+// decoded writes a value from jsonvalue.Decode in the same way as value writes CEL's form of it, without creating that form.
 func (e *encoder) decoded(b []byte, v any, depth int) ([]byte, error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -202,7 +201,7 @@ func (e *encoder) decoded(b []byte, v any, depth int) ([]byte, error) {
 }
 
 func (e *encoder) decodedObject(b []byte, m map[string]any, depth int) ([]byte, error) {
-	var few [16]string // most objects have no more, and need no memory for their names
+	var few [16]string // most objects have at most 16 members, so their names need no allocation
 	names := few[:0]
 	for name := range m {
 		names = append(names, name)

@@ -1,4 +1,5 @@
-// Package compute is what expressions compute with: the functions that they call, what an evaluation may cost, and how values become JSON.
+// Package compute has the functions that expressions can call, the limits on the cost of an evaluation, and the conversion of values to
+// JSON.
 package compute
 
 import (
@@ -15,10 +16,9 @@ import (
 	"cel.dev/cel-go/parser"
 )
 
-// Functions are what expressions can call beside CEL's standard library and
-// its strings, math, encoders and bindings extensions. The functions of the
-// strings extension whose work or result is the product of two sizes are
-// replaced by bounded ones, as are all of the lists and sets extensions.
+// Functions are the functions for expressions in addition to CEL's standard library and its strings, math, encoders and bindings
+// extensions. Functions of the strings extension whose work or result is the product of two sizes are replaced by limited ones, and so are
+// all functions of the lists and sets extensions.
 func Functions() []cel.EnvOption {
 	list := cel.ListType(cel.DynType)
 	text := cel.StringType
@@ -69,8 +69,8 @@ func Functions() []cel.EnvOption {
 	}...)
 }
 
-// checked turns errors into CEL's, and arguments of other types than the
-// overload's, which dyn lets through, into "no such overload".
+// checked converts errors to CEL's, and answers "no such overload" for arguments of other types than the overload's, which dyn lets
+// through.
 func checked(f func(...ref.Val) (ref.Val, error)) func(...ref.Val) ref.Val {
 	return func(args ...ref.Val) ref.Val {
 		v, err := f(args...)
@@ -83,7 +83,7 @@ func checked(f func(...ref.Val) (ref.Val, error)) func(...ref.Val) ref.Val {
 
 func native(v any) ref.Val { return adapter{}.NativeToValue(v) }
 
-// listOf takes the elements out of a list that is not too long to work on.
+// listOf returns the elements of a list that is within maxElements.
 func listOf(v ref.Val) ([]ref.Val, error) {
 	l, ok := v.(traits.Lister)
 	if !ok {
@@ -100,7 +100,7 @@ func listOf(v ref.Val) ([]ref.Val, error) {
 	return out, nil
 }
 
-// orDefault gives y for an x that is null, absent or in error.
+// orDefault returns y if x is null, absent or an error, else x.
 func orDefault(x, y ref.Val) ref.Val {
 	switch x := x.(type) {
 	case *types.Err, types.Null:
@@ -114,14 +114,14 @@ func orDefault(x, y ref.Val) ref.Val {
 	return x
 }
 
-// sum adds whole numbers exactly, and everything as floats once one is.
+// sum adds integers exactly; if one number is a float, it adds all as floats.
 func sum(args ...ref.Val) (ref.Val, error) {
 	list, err := listOf(args[0])
 	if err != nil {
 		return nil, fmt.Errorf("sum: %w", err)
 	}
 	whole, total, exact := new(big.Int), 0.0, true
-	var long ref.Val // a whole number that a float has not
+	var long ref.Val // an integer that a float cannot represent
 	for _, el := range list {
 		n := new(big.Int)
 		switch el := el.(type) {
@@ -212,7 +212,7 @@ func flatten(args ...ref.Val) (ref.Val, error) {
 	return native(out), nil
 }
 
-// keysOf gives every element a text that is the same for equal elements only.
+// keysOf returns for every element a text that is the same only for equal elements.
 func keysOf(v ref.Val) ([]ref.Val, []string, error) {
 	list, err := listOf(v)
 	if err != nil {
@@ -294,8 +294,8 @@ func setsIntersect(args ...ref.Val) (ref.Val, error) {
 
 func sortSelf(args ...ref.Val) (ref.Val, error) { return sortKeys(args[0], args[0]) }
 
-// sortKeys sorts a list by the keys of its elements, which must be of one
-// kind: numbers, texts, booleans, times or durations. Equal keys stay in order.
+// sortKeys sorts a list by the keys of its elements, which must be of one kind: numbers, strings, booleans, times or durations. Elements
+// with equal keys stay in order.
 func sortKeys(args ...ref.Val) (ref.Val, error) {
 	list, err := listOf(args[0])
 	if err != nil {
@@ -344,8 +344,7 @@ func sortByMacro(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.
 		f.NewMemberCall("@sort_by", f.NewIdent(input), keys)), nil
 }
 
-// matchesMacro gives the function another name, because CEL compiles constant
-// patterns of one called matches by itself, without our bounds.
+// matchesMacro renames the function matches, because CEL compiles its constant patterns by itself, without our limits.
 func matchesMacro(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 	if target != nil {
 		args = append([]ast.Expr{target}, args...)

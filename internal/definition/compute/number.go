@@ -14,15 +14,14 @@ import (
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
-// longNumber is a number whose digits neither CEL's int and uint nor its double have, such as 123456789012345678901: as
-// it is written. It can be passed on, compared and written with all of them. Arithmetic with it is an error, as an
-// overflow is.
+// longNumber is a number that CEL's int, uint and double cannot represent exactly, such as 123456789012345678901, as it is written. It can
+// be passed on, compared and written exactly. Arithmetic with it is an error, like an overflow.
 type longNumber string
 
 var longNumberType = types.NewObjectType("number", traits.ComparerType, traits.AdderType, traits.SubtractorType, traits.MultiplierType, traits.DividerType, traits.ModderType,
 	traits.NegatorType)
 
-// fault is the error of what computes with the number.
+// fault is the error of arithmetic with the number.
 func (n longNumber) fault() error {
 	return fmt.Errorf("the number %.40s has more digits than can be computed with, or is beyond the range; double() rounds it within that", string(n))
 }
@@ -34,14 +33,14 @@ func (n longNumber) decimal() jsonvalue.Decimal {
 	return d
 }
 
-// decimalOf is the decimal of one of CEL's numbers.
+// decimalOf returns the decimal of one of CEL's numbers.
 func decimalOf(v ref.Val) (d jsonvalue.Decimal, ok bool) {
 	switch v := v.(type) {
 	case types.Int, types.Uint:
 		return jsonvalue.DecimalOf(fmt.Sprint(v.Value()))
 	case types.Double:
 		d = jsonvalue.DecimalOfFloat(float64(v))
-		return d, d.Float() == float64(v) // not of an infinity, or of what is not a number
+		return d, d.Float() == float64(v) // false for an infinity and for NaN
 	case longNumber:
 		return v.decimal(), true
 	}
@@ -96,7 +95,7 @@ func (n longNumber) ConvertToNative(to reflect.Type) (any, error) {
 func (n longNumber) Type() ref.Type { return longNumberType }
 func (n longNumber) Value() any     { return json.Number(n) }
 
-// conversions are the functions of CEL that convert such a number.
+// conversions are CEL's conversion functions for a longNumber.
 func conversions() []cel.EnvOption {
 	to := func(name string, t *cel.Type) cel.EnvOption {
 		return cel.Function(name, cel.Overload("number_to_"+name, []*cel.Type{longNumberType}, t, cel.UnaryBinding(func(v ref.Val) ref.Val { return v.ConvertToType(t) })))
@@ -104,7 +103,7 @@ func conversions() []cel.EnvOption {
 	return []cel.EnvOption{to("string", cel.StringType), to("double", cel.DoubleType), to("int", cel.IntType), to("uint", cel.UintType)}
 }
 
-// adapter gives expressions what jsonvalue.Decode has read.
+// adapter converts values from jsonvalue.Decode for expressions.
 type adapter struct{}
 
 func (a adapter) NativeToValue(v any) ref.Val {

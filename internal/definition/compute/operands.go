@@ -10,13 +10,13 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// noOverload is how CEL says that a function does not take values of these types; it does not say which types they are.
+// noOverload is CEL's error for operands of types that a function does not accept; it does not name the types.
 const noOverload = "no such overload"
 
-// operands is a call whose error names the types of its operands.
+// operands wraps a call so that its error names the types of the operands.
 type operands struct{ interpreter.InterpretableCall }
 
-// nameOperands makes operands of every call.
+// nameOperands wraps every call in operands.
 func nameOperands(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if call, ok := i.(interpreter.InterpretableCall); ok {
 		return &operands{call}, nil
@@ -38,7 +38,8 @@ func (o *operands) Eval(vars interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(vars, o.Exec)
 }
 
-// named is the error with the types of the operands and how to make them fit; the same error where an operand is the fault.
+// named returns the error with the types of the operands and how to convert them; if an operand is itself an error, it returns the error
+// unchanged.
 func (o *operands) named(frame *interpreter.ExecutionFrame, fault ref.Val) ref.Val {
 	var names []string
 	for _, arg := range o.Args() {
@@ -57,7 +58,7 @@ var typeNames = map[string]string{
 	"list": "a list", "map": "an object", "dyn": "a value of any type",
 }
 
-// NameOf is a type of CEL as people call it. The types of elements are left out.
+// NameOf returns the name of a CEL type for people. It leaves out the types of elements.
 func NameOf(celType string) string {
 	base, _, _ := strings.Cut(celType, "(")
 	if name := typeNames[base]; name != "" {
@@ -66,8 +67,8 @@ func NameOf(celType string) string {
 	return "a " + celType
 }
 
-// Refused says that a function or operator does not take operands of the types with these names, and how they are made to fit: the
-// commonest of pairs, and where there is no such pair the functions that convert.
+// Refused returns the error for a function or operator that does not accept operands of these types, and its fix: the conversion for a
+// common pair of types, else the functions that convert.
 func Refused(function string, names []string) (message, fix string) {
 	symbol, _ := operators.FindReverse(function)
 	switch {

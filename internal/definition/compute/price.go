@@ -9,21 +9,19 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// prices says what calls cost, CEL's own functions included: its own prices
-// miss the copies that some make of a text.
+// prices computes the cost of calls, including CEL's own functions: CEL's own estimates ignore the copies that some of them make of a
+// string.
 type prices struct{}
 
-// CallCost implements CEL's ActualCostEstimator. Every call pays for the text
-// it reads and writes; some for the elements of lists as well. The factors 4,
-// 10 and 1000 are chosen, none was measured by itself: with them every
-// expression of TestHostileExpressionsStop ends in time (decision 25).
+// CallCost implements CEL's ActualCostEstimator. Every call costs the text that it reads and writes; some also cost the elements of lists.
+// The factors 4, 10 and 1000 are chosen, not measured: with them every expression of TestHostileExpressionsStop ends in time (decision 25).
 func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	n := uint64(1) + textWeight(result)
 	for _, a := range args {
 		n += textWeight(a)
 	}
 	if len(args) == 2 && args[0].Type() == types.TimestampType {
-		if _, zone := args[1].(types.String); zone { // getHours('Europe/Berlin') and its like read the zone's file
+		if _, zone := args[1].(types.String); zone { // functions such as getHours('Europe/Berlin') read the zone's file
 			n += 60
 		}
 	}
@@ -52,7 +50,7 @@ func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint
 		n += 4 * weight(args[0])
 	case "sets.contains", "sets.intersects", "sets.equivalent":
 		n += 4 * (weight(args[0]) + weight(args[1]))
-	case "cel.@mapInsert": // copies the map
+	case "cel.@mapInsert": // it copies the map
 		n += weight(args[0])/2 + weight(result)/2
 	case "@matches":
 		n += 1000 + weight(args[0])*(1+10*weight(args[1]))
@@ -79,7 +77,7 @@ func textWeight(v ref.Val) uint64 {
 	return 0
 }
 
-// weight is how many elements a list or an object has, or tens of bytes a text.
+// weight is the number of elements of a list or an object, or a tenth of the bytes of a text.
 func weight(v ref.Val) uint64 {
 	if sized, ok := v.(traits.Sizer); ok && composite(v) {
 		if n, ok := sized.Size().(types.Int); ok && n > 0 {

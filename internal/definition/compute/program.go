@@ -11,37 +11,34 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// The bounds of one evaluation: together they stop a hostile expression within
-// a tenth of a second. A unit of cost is about one operation, or ten bytes of
-// text. CEL charges a call when it has returned, so no function may do more
-// than about costLimit's worth of work at one go: those of CEL's own libraries
-// that can are replaced by bounded ones (functions.go, price.go).
+// Limits of one evaluation: together they stop a hostile expression within a tenth of a second. A unit of cost is about one operation, or
+// ten bytes of text. CEL charges a call after it has returned, so no function may do more than about costLimit of work in one call:
+// functions of CEL's libraries that could are replaced by limited ones (functions.go, price.go).
 const (
 	costLimit     = 1_000_000
-	maxIterations = 300_000    // turns of all loops together
-	maxVisits     = 30_000_000 // turns times the nodes of the expression
-	maxElements   = 100_000    // of a list that a function works on
-	maxCompared   = 200_000    // elements, of all levels, of a value that is compared
-	maxText       = 4 << 20    // bytes of a text that a function makes
-	// MaxResult is how large the JSON text of one evaluated template may be, in bytes.
+	maxIterations = 300_000    // of all loops together
+	maxVisits     = 30_000_000 // iterations times the nodes of the expression
+	maxElements   = 100_000    // of a list that a function processes
+	maxCompared   = 200_000    // elements, in all levels, of a value that is compared
+	maxText       = 4 << 20    // bytes of a text that a function returns
+	// MaxResult is the largest size in bytes of the JSON of one evaluated template.
 	MaxResult = 16 << 20
-	// QuickCost bounds the work of a quick evaluation, which ends hostile expressions within a millisecond or so: what comparisons, has() and
-	// a few functions need is a hundredth of it.
+	// QuickCost limits a quick evaluation, which ends hostile expressions within about a millisecond: comparisons, has() and a few function
+	// calls need a hundredth of it.
 	QuickCost = 5_000
 )
 
-// Program is an expression that is evaluated within the bounds. They are
-// measured in work and size, never in time, so that the same values always give
-// the same result. It is safe for concurrent use.
+// Program is an expression that is evaluated within these limits. The limits count work and size, never time, so that the same values
+// always give the same result. It is safe for concurrent use.
 type Program struct {
 	program cel.Program
-	turns   int // of all its loops together: nodes that CEL charges nothing for take their time as well
-	// quick is the same program within QuickCost, and explaining one whose errors name the types of what a function does not take. They are
-	// made when they are first needed, by few programs.
+	turns   int // iterations of all its loops together: this limits nodes for which CEL charges nothing
+	// quick is the same program limited to QuickCost; explaining is one whose errors name the operand types that a function does not accept.
+	// They are made on first use, which few programs need.
 	quick, explaining, explainingQuickly func() (cel.Program, error)
 }
 
-// NewProgram makes a program of an expression that env has checked.
+// NewProgram returns the program of an expression that env has checked.
 func NewProgram(env *cel.Env, checked *cel.Ast) (*Program, error) {
 	turns := min(maxIterations, maxVisits/max(1, ast.NodeCount(checked.NativeRep())))
 	within := func(cost, turns int, more ...cel.ProgramOption) (cel.Program, error) {
@@ -62,17 +59,15 @@ func NewProgram(env *cel.Env, checked *cel.Ast) (*Program, error) {
 	}, nil
 }
 
-// ended is a context that has ended. CEL looks at it after as many turns as a
-// program may make, so that the evaluation ends there: CEL charges nothing for
-// a loop with a free body, and its cost limit would never end one.
+// ended is a cancelled context. CEL checks it after as many iterations as a program may make, and then ends the evaluation. The cost limit
+// would not end a loop whose body is free.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// Run evaluates the program and returns what that has cost, which is positive also with an error. Its errors say what
-// to do where CEL's do not.
+// Run evaluates the program and returns its cost, which is positive even with an error. It adds a fix to errors of CEL that have none.
 func (p *Program) Run(vars cel.Activation) (val ref.Val, cost int, err error) {
 	val, cost, err = evaluate(p.program, vars)
 	if err != nil {
@@ -82,7 +77,7 @@ func (p *Program) Run(vars cel.Activation) (val ref.Val, cost int, err error) {
 	return val, cost, nil
 }
 
-// RunQuickly is Run within QuickCost. A cost beyond that says that the program takes more, and that the result is not its own.
+// RunQuickly is Run limited to QuickCost. If the cost is above that, the program needs more, and the result is not valid.
 func (p *Program) RunQuickly(vars cel.Activation) (val ref.Val, cost int, err error) {
 	quick, err := p.quick()
 	if err != nil {
@@ -100,12 +95,12 @@ func (p *Program) RunQuickly(vars cel.Activation) (val ref.Val, cost int, err er
 	return nil, min(cost+more, QuickCost), err
 }
 
-// isCut reports whether a bound has ended an evaluation.
+// isCut reports whether a limit ended an evaluation.
 func isCut(err error) bool {
 	return strings.Contains(err.Error(), interrupted) || strings.Contains(err.Error(), tooCostly)
 }
 
-// evaluate runs a program and returns what that has cost.
+// evaluate runs a program and returns its cost.
 func evaluate(program cel.Program, vars cel.Activation) (val ref.Val, cost int, err error) {
 	val, details, err := program.ContextEval(ended, vars)
 	cost = 1
@@ -115,15 +110,14 @@ func evaluate(program cel.Program, vars cel.Activation) (val ref.Val, cost int, 
 	return val, cost, err
 }
 
-// How CEL says that a bound has ended an evaluation.
+// CEL's errors for an evaluation that a limit ended.
 const (
 	interrupted = "operation interrupted"
 	tooCostly   = "cost limit exceeded"
 )
 
-// explained is an error of CEL with what to do about it. cost is that of finding it out, for which explaining is run: it computes the
-// operands of a call that fails twice, and what these have in them again, so its bound may end it where the program itself has failed
-// early.
+// explained adds the fix to an error of CEL. cost is the cost of finding the fix, for which explaining is run: it computes the operands of
+// a failed call again, including failed calls within them, so its limit may end it although the program itself failed early.
 func (p *Program) explained(err error, vars cel.Activation, explaining func() (cel.Program, error)) (cost int, _ error) {
 	msg := err.Error()
 	switch {
@@ -139,7 +133,7 @@ func (p *Program) explained(err error, vars cel.Activation, explaining func() (c
 			}
 		}
 		if msg := err.Error(); strings.Contains(msg, "; ") {
-			return cost, err // it says what to do
+			return cost, err // the fix is part of it
 		}
 		return cost, fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)
 	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):

@@ -38,7 +38,7 @@ func fromText(args ...ref.Val) (ref.Val, error) {
 	return native(val), nil
 }
 
-// urlEncode encodes a text for a part of a URL's path or query, as encodeURIComponent of browsers does.
+// urlEncode encodes a text for a part of a URL's path or query, like encodeURIComponent in browsers.
 func urlEncode(args ...ref.Val) (ref.Val, error) {
 	s := url.QueryEscape(string(args[0].(types.String)))
 	if len(s) > maxText {
@@ -55,7 +55,7 @@ func reverseText(args ...ref.Val) (ref.Val, error) {
 	return types.String(runes), nil
 }
 
-// maxPattern bounds a pattern with its repetitions written out: a{9} is 9.
+// maxPattern limits a pattern with its repetitions written out: a{9} counts 9.
 const maxPattern = 500
 
 func matches(args ...ref.Val) (ref.Val, error) {
@@ -78,7 +78,7 @@ func matches(args ...ref.Val) (ref.Val, error) {
 	return types.Bool(re.MatchString(s)), nil
 }
 
-// patternSize counts the parts of a pattern, saturating above maxPattern.
+// patternSize counts the parts of a pattern, up to just above maxPattern.
 func patternSize(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)
 	for _, sub := range re.Sub {
@@ -90,7 +90,7 @@ func patternSize(re *syntax.Regexp) int {
 	return min(n, maxPattern+1)
 }
 
-// indexOf counts in characters, as all of CEL's text functions do.
+// indexOf counts in characters, like all of CEL's text functions.
 func indexOf(args ...ref.Val) (ref.Val, error) {
 	s, sub := string(args[0].(types.String)), string(args[1].(types.String))
 	from := 0
@@ -128,7 +128,7 @@ func lastIndexOf(args ...ref.Val) (ref.Val, error) {
 	return types.Int(utf8.RuneCountInString(s[:i])), nil
 }
 
-// byteOffset is where character n of s begins, len(s) beyond its end.
+// byteOffset returns the offset of character n of s, or len(s) if s is shorter.
 func byteOffset(s string, n int64) int {
 	for i := range s {
 		if n == 0 {
@@ -139,7 +139,7 @@ func byteOffset(s string, n int64) int {
 	return len(s)
 }
 
-// substring counts in characters and takes no copy of the text.
+// substring counts in characters and does not copy the text.
 func substring(args ...ref.Val) (ref.Val, error) {
 	s, from := string(args[0].(types.String)), int64(args[1].(types.Int))
 	to := int64(len(s))
@@ -160,8 +160,7 @@ func substring(args ...ref.Val) (ref.Val, error) {
 	return types.String(s[start:end]), nil
 }
 
-// beyond reports whether character n lies behind the end of s, given where
-// byteOffset put it.
+// beyond reports whether character n is after the end of s, given the result of byteOffset.
 func beyond(s string, at int, n int64) bool {
 	return at == len(s) && int64(utf8.RuneCountInString(s)) < n
 }
@@ -230,11 +229,10 @@ func joinTexts(args ...ref.Val) (ref.Val, error) {
 	return types.String(b.String()), nil
 }
 
-// verbs are what format knows: %s %d %x %e %f with width and precision, %%.
+// verbs are the verbs of format: %s %d %x %e %f with width and precision, %%.
 var verbs = regexp.MustCompile(`%([-+0 ]?\d{0,3}(?:\.\d{1,3})?)([a-zA-Z%])`)
 
-// format writes values into a text as printf does. %s takes any value; what is
-// not a string is written as JSON.
+// format formats values as printf does. %s accepts any value and writes it as JSON unless it is a string.
 func format(args ...ref.Val) (ref.Val, error) {
 	list, err := listOf(args[1])
 	if err != nil {
