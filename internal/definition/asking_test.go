@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// What is wrong with questions and waits is said when the document is read, with the place of the field.
+// Errors in questions and waits are reported when the document is parsed, with the position of the field.
 func TestAskAndWaitInDocuments(t *testing.T) {
 	t.Parallel()
 	for with, want := range map[string]string{
@@ -74,7 +74,7 @@ func TestFits(t *testing.T) {
 		w    flow.Wait
 		s    *flow.Signal
 		fits bool
-		says string // of Differs
+		says string // part of the result of Differs
 	}{
 		{"all of it", flow.Wait{WaitDetail: flow.WaitDetail{If: "signal.data.n == vars.n && signal.data.s == '<'", Vars: json.RawMessage(`{"n":3}`)}}, signal(nil), true, "taken by another"},
 		{"no condition", flow.Wait{}, signal(nil), true, "taken by another"},

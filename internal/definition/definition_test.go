@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// complete uses every field there is.
+// complete uses every field.
 const complete = `
 kind: workflow
 name: grade.all-1
@@ -111,8 +111,8 @@ func TestParseComplete(t *testing.T) {
 	}
 }
 
-// TestCanonical holds the canonical form to being read back to the same, by
-// Decode and by Parse, and to not depending on how a document is written.
+// TestCanonical checks that Decode and Parse read the canonical form back to the same definition, and that it does not depend on how a
+// document is written.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	defs, err := Parse("c.yaml", []byte(complete))
@@ -232,11 +232,11 @@ func TestMergeEnv(t *testing.T) {
 			t.Errorf("%s gives %s (%v), want %s", tc.with, got, err, tc.want)
 		}
 	}
-	// What is no text becomes one, whether or not there is another environment.
+	// Values that are not text become text, with or without another environment.
 	for _, tc := range []struct{ with, want string }{
 		{`{"env": {"N": 5, "F": 5.0, "B": true, "Z": null, "L": [1, 2], "S": "5"}, "source": "x"}`, `{"source":"x","env":{"B":"true","F":"5.0","L":"[1, 2]","N":"5","S":"5","Z":""}}`},
 		{`{"env": {"S": "5"}, "source": "x"}`, `{"env": {"S": "5"}, "source": "x"}`},
-		{`{"env": 5}`, `{"env": 5}`}, // the handler says what is wrong with it
+		{`{"env": 5}`, `{"env": 5}`}, // the handler reports the error
 		{`[]`, `[]`},
 	} {
 		got, err := MergeEnv(json.RawMessage(tc.with), nil)
@@ -283,7 +283,7 @@ tasks:
 	}
 }
 
-// TestEnvOfWithIsText evaluates an action whose with sets variables to what is no text, as its own env may.
+// TestEnvOfWithIsText evaluates an action whose with sets variables to values that are not text, as env may.
 func TestEnvOfWithIsText(t *testing.T) {
 	t.Parallel()
 	defs, err := Parse("e.yaml", []byte("name: a\naction: code\nwith: {language: bash, source: x, env: {N: 5, I: '${{ input.n }}'}}\n"))
@@ -296,7 +296,8 @@ func TestEnvOfWithIsText(t *testing.T) {
 	}
 }
 
-// A definition that was just parsed and one that was read from the store write one payload in the same bytes, for its digest and for those who compare outputs.
+// A definition that was just parsed and one that was read from the store write the same bytes for a payload, because its digest and
+// comparisons of outputs depend on them.
 func TestParsedAndStoredWriteTheSamePayload(t *testing.T) {
 	t.Parallel()
 	defs, err := Parse("w.yaml", []byte("name: w\ntasks:\n  t: {action: noop, with: {z: '${{ input.v }}', a: [{y: 1, b: '${{ input.v }}'}], constant: {n: 1, m: {d: 2, c: 3}}}}\n"))

@@ -16,10 +16,11 @@ var longNumbers = []string{
 	"18446744073709551615", "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "0.12345678901234567890123", "12345678901234567890.5", "1234567890123456789012345678901234567890e-20",
 }
 
-// hugeNumbers are beyond the range of a float64. Values may have them; a document, which other readers of YAML would misread, may not.
+// hugeNumbers are beyond the range of a float64. Values may have them, but documents may not, because other YAML readers would misread
+// them.
 var hugeNumbers = []string{"1e400", "-1e400", "1e-400", "123e997"}
 
-// Wherever a number goes through an expression, or stands in a document, it keeps its digits.
+// A number keeps its digits in every expression and in every place of a document.
 func TestNumbersKeepTheirDigitsInExpressions(t *testing.T) {
 	for _, n := range slices.Concat(longNumbers, hugeNumbers) {
 		for place, of := range map[string]string{
@@ -72,7 +73,7 @@ func TestNumbersKeepTheirDigitsInExpressions(t *testing.T) {
 
 func same(a, b string) bool { return canonicalOf(a) == canonicalOf(b) }
 
-// Comparisons are by all digits.
+// Comparisons use all digits.
 func TestNumbersAreComparedByTheirDigits(t *testing.T) {
 	ordered := []string{"-1e400", "-9223372036854775809", "-9223372036854775808", "-1", "1e-400", "0.1", "0.10000000000000000001", "9007199254740992", "9007199254740993", "9223372036854775808", "18446744073709551614",
 		"18446744073709551615", "18446744073709551616", "123456789012345678901234567890", "1e400"}
@@ -93,7 +94,7 @@ func TestNumbersAreComparedByTheirDigits(t *testing.T) {
 	}
 }
 
-// Arithmetic that would lose digits is an error, as an overflow is.
+// Arithmetic that would lose digits is an error, like an overflow.
 func TestArithmeticLosesNoDigits(t *testing.T) {
 	for expr, want := range map[string]string{
 		"input.long + 1": "more digits", "-input.long": "more digits", "input.long * input.long": "more digits", "1 + input.long": "", "sum([input.long, 1])": "more digits", "sum([0.5, 9007199254740993])": "lose digits",
@@ -101,7 +102,7 @@ func TestArithmeticLosesNoDigits(t *testing.T) {
 		"input.u + 1": "overload", "input.u + 1u": "overflow", "int(input.u)": "", "9223372036854775807 + 1": "overflow",
 	} {
 		w, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\ntasks:\n  t: {action: noop, with: {v: \"${{ %s }}\"}}\n", expr))
-		if err != nil { // one of constants alone
+		if err != nil { // a call of constants is refused at compile time
 			if want == "" || !strings.Contains(err.Error(), "fails always: ") || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", expr, err)
 			}
@@ -130,7 +131,7 @@ func canonicalOf(text string) string {
 	return string(b)
 }
 
-// A schema's bounds and defaults are numbers with all their digits.
+// A schema's bounds and defaults keep all digits of their numbers.
 func TestSchemasKeepDigits(t *testing.T) {
 	for _, n := range longNumbers {
 		w, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\ninput: {type: object, properties: {n: {default: %s, const: %[1]s, minimum: %[1]s, maximum: %[1]s, enum: [%[1]s]}}}\ntasks: {t: {action: noop}}\n", n))

@@ -14,8 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
-// editorSchema is the JSON Schema of definition documents, for editors. It
-// knows fields, types and ranges; Parse knows all the rest.
+// editorSchema is the JSON Schema of definition documents, for editors. It knows fields, types and ranges; Parse checks everything.
 //
 //go:embed pawl.schema.json
 var editorSchema []byte
@@ -55,8 +54,7 @@ func asJSON(t *testing.T, src string) []any {
 	return out
 }
 
-// TestEditorSchemaAcceptsWhatParseDoes goes through everything that is known
-// to be right: the examples that we ship among it.
+// TestEditorSchemaAcceptsWhatParseDoes checks valid documents, including the examples that we ship.
 func TestEditorSchemaAcceptsWhatParseDoes(t *testing.T) {
 	t.Parallel()
 	s := editorChecks(t)
@@ -84,7 +82,7 @@ func TestEditorSchemaAcceptsWhatParseDoes(t *testing.T) {
 	}
 }
 
-// TestEditorSchemaRefusesWhatParseDoes has what a schema can know.
+// TestEditorSchemaRefusesWhatParseDoes checks errors that a schema can find.
 func TestEditorSchemaRefusesWhatParseDoes(t *testing.T) {
 	t.Parallel()
 	s := editorChecks(t)

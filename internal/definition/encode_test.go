@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// The results of tasks are written as an object of their names, wherever an expression has it from.
+// The results of tasks are written as an object by their names, regardless of where an expression gets it from.
 func TestResultsAsCELWouldWriteThem(t *testing.T) {
 	t.Parallel()
 	results := map[string]*Result{

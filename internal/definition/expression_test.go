@@ -73,7 +73,7 @@ func TestExpressions(t *testing.T) {
 		{`"n=${{ input.n }} s=${{ input.s }} l=${{ input.list }} z=${{ input.nil }}."`, `"n=5 s=text l=[3,1,2] z=."`},
 		{`"a $${{ input.n }} b"`, `"a ${{ input.n }} b"`},
 		{`"${{ '}}' }}${{ {'a': {'b': 1}} }}"`, `"}}{\"a\":{\"b\":1}}"`},
-		// Whole numbers are integers, however they are written.
+		// A float with an integer value is an integer, however it is written.
 		{`${{ input.f + 1 }}`, `6`},
 		{`${{ input.n / 2 }}`, `2`},
 		{`${{ input.half * 2.0 }}`, `5`},
@@ -131,7 +131,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestPathsAgreeWithCEL evaluates paths both ways.
+// TestPathsAgreeWithCEL evaluates each path with and without CEL.
 func TestPathsAgreeWithCEL(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -220,10 +220,8 @@ func TestEvaluationErrorsSayWhat(t *testing.T) {
 	}
 }
 
-// TestHostileExpressionsStop holds evaluation to a tenth of a second: ten
-// times that here, for machines that are busy with other tests.
-// TestNoFunctionIsCheap calls everything on large values as often as the cost
-// allows.
+// TestHostileExpressionsStop checks that an evaluation takes at most a tenth of a second, here ten times as much for machines that are busy
+// with other tests. TestNoFunctionIsCheap calls every function on large values as often as the cost allows.
 func TestNoFunctionIsCheap(t *testing.T) {
 	for i, call := range []string{
 		"size(bigs) > 0", "bigs.size() > 0", "bigs == bigs", "bigs != bigs + 'x'", "bigs < bigs", "bigs + 'x' != ''", "string(bigs) != ''", "bytes(bigs) != b''",
@@ -240,7 +238,7 @@ func TestNoFunctionIsCheap(t *testing.T) {
 		"dyn(bigs) == dyn(list)", "timestamp('2026-01-01T00:00:00Z') < timestamp('2027-01-01T00:00:00Z')", "int('123') > 0", "double('1.5') > 0.0", "bool('true')",
 	} {
 		if slack > 1 && i%10 != 0 {
-			continue // the race detector has seen enough; the plain run does all
+			continue // a few are enough for the race detector; the plain run does all
 		}
 		text := "lists.range(100000).all(i, " + call + " || true) && lists.range(100000).all(j, lists.range(100000).all(i, " + call + " || true))"
 		for name, path := range map[string]string{"bigs": "input.big", "list": "input.list", "map": "input.map", "nums": "input.nums"} {
@@ -261,8 +259,8 @@ func TestNoFunctionIsCheap(t *testing.T) {
 	}
 }
 
-// timed evaluates, and returns how long that took, or the processor's time where that is less: a busy machine makes
-// others wait, and charges them nothing.
+// timed evaluates, and returns the elapsed time, or the processor time if that is less: on a busy machine a process may wait without using
+// its processor.
 func timed(t *testing.T, e *expression, v *Vars) (out json.RawMessage, took time.Duration, err error) {
 	t.Helper()
 	start, spent := time.Now(), processorTime(t)
@@ -270,7 +268,7 @@ func timed(t *testing.T, e *expression, v *Vars) (out json.RawMessage, took time
 	return out, min(time.Since(start), processorTime(t)-spent), err
 }
 
-// processorTime is what this process has used so far.
+// processorTime returns the processor time that this process has used so far.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -348,7 +346,7 @@ func TestHostileExpressionsStop(t *testing.T) {
 	}
 }
 
-// A condition that is one function of `if`, perhaps negated, has the value that CEL gives it.
+// A condition that is one function of `if`, possibly negated, has the same value as in CEL.
 func TestConditionsOfOneFunction(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"success()", "failed()", "cancelled()", "always()", "!success()", "!failed()", "!(cancelled())", "!!failed()", "!always()"} {

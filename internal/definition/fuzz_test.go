@@ -10,8 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// FuzzParse holds whatever is accepted to surviving its canonical form, and
-// whatever is refused to being refused in words that can be shown.
+// FuzzParse checks that an accepted document survives its canonical form, and that the message of a refusal can be shown.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		complete,
@@ -58,7 +57,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzExpression evaluates whatever compiles: it ends, soon, and gives JSON.
+// FuzzExpression evaluates every expression that compiles: it ends soon and gives JSON.
 func FuzzExpression(f *testing.F) {
 	for _, s := range []string{
 		"input.n + 1", "tasks.a.output.x", `tasks["load-data"].error.code`, "input.list.map(x, x * 2).sort()", "default(input.absent, 'x')",
@@ -86,12 +85,12 @@ func FuzzExpression(f *testing.F) {
 		v.Success = true
 		c := &Condition{expr: &expression{field: "if", compiled: newCompiled(text, scopeIf)}}
 		if c.expr.compile(); len(c.expr.issues) == 0 {
-			_, _ = c.Eval(v) // an error is as good as an answer: it must only come
+			_, _ = c.Eval(v) // an error is fine; it only has to end
 		}
 	})
 }
 
-// FuzzJSON holds our reader of JSON to the standard library's opinion.
+// FuzzJSON compares our JSON reader with the standard library's.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{"a":[1,2.5,-0,1e9,"x\u0000\ud800",true,false,null]}`, `[`, `"\`, `{"a":1,"a":2}`, "\"\x01\"", `01`, `1.`, ` 1 `, `[1,]`, `{,}`, `nul`} {
 		f.Add([]byte(s))

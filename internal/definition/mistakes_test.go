@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// said are the problems of a file, one a line.
+// said returns the problems of a file, one per line.
 func said(t *testing.T, src string) string {
 	t.Helper()
 	_, err := Parse("w.yaml", []byte(src))
@@ -23,8 +23,8 @@ func said(t *testing.T, src string) string {
 	return strings.Join(lines, "\n")
 }
 
-// An error code that no execution can have would never be met: it is refused with what was meant. A custom handler may have codes of its
-// own, so of other actions only a misspelling is refused.
+// An error code that no execution can have is refused, with a suggestion. A custom handler may have codes of its own, so for other actions
+// only a misspelling is refused.
 func TestRetryCodes(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{
@@ -60,7 +60,7 @@ func TestRetryCodes(t *testing.T) {
 	}
 }
 
-// What can match no failure is known by its form and, of built-in kinds, by their codes.
+// An entry that cannot match any failure is recognized by its form and, for built-in kinds, by their codes.
 func TestBadRetryCode(t *testing.T) {
 	t.Parallel()
 	bad := func(code string, kind flow.Kind) bool { message, _ := BadRetryCode(code, kind); return message != "" }
@@ -94,7 +94,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// A payload without expressions that a submission would refuse is refused when it is applied: the task could never run.
+// A payload without expressions that a submission would refuse is refused when its document is applied: the task could never run.
 func TestFixedPayloads(t *testing.T) {
 	t.Parallel()
 	const task = "name: w\ninput: {type: object, properties: {x: {type: string}}}\ntasks:\n  a: "
@@ -105,7 +105,7 @@ func TestFixedPayloads(t *testing.T) {
 		"{action: http, with: {url: 'http://h/', max_bytes: 1GB}}":                                 "tasks.a.with.max_bytes: it is out of range",
 		"{action: http, with: {url: 'http://h/', response: xml}}":                                  "tasks.a.with.response:",
 		"{action: http, with: {url: 'http://h/', body: {a: 1}, expect: [200, 2xx], timeout: 1m}}":  "",
-		"{action: http, with: {url: '${{ input.x }}', expect: 700}}":                               "", // nothing is read
+		"{action: http, with: {url: '${{ input.x }}', expect: 700}}":                               "", // nothing is checked
 		"{action: webhook, with: {url: 'ftp://x', event: e}}":                                      "tasks.a.with.url:",
 		"{action: llm, with: {base_url: nope, model: m, prompt: p}}":                               "tasks.a.with.base_url:",
 		"{action: code, with: {language: python, source: x, std: c++17}}":                          "tasks.a.with.std: python takes neither",
@@ -129,7 +129,7 @@ func TestFixedPayloads(t *testing.T) {
 	}
 }
 
-// What people bring from other systems, and what they forget, is answered with what to write here.
+// Mistakes that come from other systems, and omissions, are answered with the right way to write it.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	const task = "name: w\ninput: {type: object, properties: {x: {type: string}, list: {type: array}}}\ntasks:\n  a: {action: noop}\n  b:\n    needs: a\n    action: noop\n    "
@@ -158,7 +158,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s\ngives %s\nwant %q", src, got, want)
 		}
 	}
-	for src, want := range map[string]int{ // faults, each said once
+	for src, want := range map[string]int{ // number of errors, each reported once
 		"name: w\ntasks: {a: {action: ask, with: {titel: Deploy?}}}\n":                  1,
 		"name: w\ntasks: {a: {action: ask, with: {titel: Deploy?, asignees: [ada]}}}\n": 2,
 		"name: w\ntasks: {a: {action: ask, with: {text: x}}}\n":                         1,
@@ -171,7 +171,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// An answer has what was asked and nothing else, and an input with a misspelt name is refused rather than taken for one that lacks it.
+// An answer has only the requested fields, and an input with a misspelt name is refused rather than read as one without the field.
 func TestUnaskedFields(t *testing.T) {
 	t.Parallel()
 	const properties = `"properties":{"canary_minutes":{"type":"integer","default":5},"region":{"type":"string"}}`

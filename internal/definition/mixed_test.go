@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// mixedNumbers are equal as float64s, or nearly, and of CEL's three types and the fourth for more digits.
+// mixedNumbers are equal or nearly equal as float64, and have CEL's three types and longNumber.
 var mixedNumbers = []string{
 	"-9223372036854775808", "-9007199254740993", "-9007199254740992.0", "-1", "-0.0", "0", "0u", "0.5", "1", "1.0", "1u", "9007199254740992", "9007199254740992.0", "9007199254740993",
 	"9007199254740993u", "9007199254740994.0", "9223372036854775807", "9223372036854775808.0", "9223372036854775808u", "18446744073709551615u", "18446744073709551616.0", "1e300",
@@ -18,7 +18,7 @@ var mixedNumbers = []string{
 func exactly(t *testing.T, n string) *big.Rat {
 	t.Helper()
 	text := strings.TrimSuffix(n, "u")
-	if strings.ContainsAny(text, ".e") { // a literal of a double is the double
+	if strings.ContainsAny(text, ".e") { // a literal of a double has the value of the double
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -32,12 +32,12 @@ func exactly(t *testing.T, n string) *big.Rat {
 	return r
 }
 
-// All that compares numbers of two types compares them by all their digits: operators, lists and objects, sets, order and extremes.
+// Everything that compares numbers of two types uses all their digits: operators, lists and objects, sets, sorting and extremes.
 func TestNumbersOfTwoTypesAreComparedExactly(t *testing.T) {
 	t.Parallel()
 	for i, a := range mixedNumbers {
 		for _, b := range mixedNumbers[max(0, i-4):min(len(mixedNumbers), i+5)] {
-			// What lists have once they have by its JSON text, in which -0 is another one than 0 and 2^63 as a double has fewer digits.
+			// Functions that make elements unique use the JSON text, in which -0 differs from 0, and 2^63 as a double has fewer digits.
 			once := a == b || a != "-0.0" && b != "-0.0" && a != "9223372036854775808.0" && b != "9223372036854775808.0"
 			n := exactly(t, a).Cmp(exactly(t, b))
 			extreme := func(of string, want string) string { return fmt.Sprintf("%s == %s", of, want) }
@@ -82,7 +82,7 @@ func TestNumbersOfTwoTypesAreComparedExactly(t *testing.T) {
 	}
 }
 
-// A key of an object is found by the same number only.
+// A key of an object is found only by an equal number.
 func TestNumbersAsKeys(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]bool{

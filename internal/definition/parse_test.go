@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// problems returns what Parse says, one line each.
+// problems returns the errors of Parse, one per line.
 func problems(t testing.TB, file, src string) []string {
 	t.Helper()
 	defs, err := Parse(file, []byte(src))
@@ -30,8 +30,7 @@ func problems(t testing.TB, file, src string) []string {
 	return strings.Split(err.Error(), "\n")
 }
 
-// TestProblems has a mistake per row; want are parts of the one line that
-// reports it, the place first.
+// TestProblems has one mistake per row; want has parts of the one line that reports it, beginning with the position.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	const head = "name: w\ntasks:\n"
@@ -237,7 +236,7 @@ tasks:
 	}
 }
 
-// TestAllProblemsAtOnce holds Parse to reporting everything, once.
+// TestAllProblemsAtOnce checks that Parse reports every error once.
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	got := problems(t, "f.yaml", `
@@ -257,7 +256,7 @@ name: y
 	}
 }
 
-// TestDocumentation parses every definition that the documentation shows.
+// TestDocumentation parses every definition in the documentation.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/workflows.md")
@@ -343,7 +342,7 @@ func TestHostileDocumentsAreQuick(t *testing.T) {
 	}
 }
 
-// blocks is a mapping within a mapping and so on, by its indentation.
+// blocks returns nested mappings in block style.
 func blocks(levels int) string {
 	var b strings.Builder
 	for i := range levels {
@@ -352,8 +351,7 @@ func blocks(levels int) string {
 	return b.String()
 }
 
-// Brackets nest only where they are structure: in quoted text, in a block of text and in a comment there may be any number of them, as in a
-// program.
+// Brackets nest only where they are structure: quoted texts, block scalars and comments may contain any number, like a program.
 func TestBracketsInTexts(t *testing.T) {
 	t.Parallel()
 	open := strings.Repeat("[{", 2000)
@@ -371,7 +369,7 @@ func TestBracketsInTexts(t *testing.T) {
 	}
 }
 
-// TestParseReadsQueues reads the declaration of a queue, whose name is of another namespace than an action's.
+// TestParseReadsQueues reads the declaration of a queue, whose name is in another namespace than an action's.
 func TestParseReadsQueues(t *testing.T) {
 	t.Parallel()
 	defs, err := Parse("q.yaml", []byte("kind: queue\nname: gpu\n---\nname: gpu\naction: noop\nqueue: gpu\n"))

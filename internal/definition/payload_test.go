@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Every limit that there is has its range here.
+// Every limit has its range here.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	var want []string

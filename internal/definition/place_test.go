@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Refusals name places as the user writes them: elements of lists by their index, and where a schema that is built in is at fault, the
-// reference that leads to it.
+// Errors name places as the user writes them: elements of lists by index, and for a built-in schema, the reference to it.
 func TestPlacesOfSchemas(t *testing.T) {
 	t.Parallel()
 	elements := newSchema(json.RawMessage(`{"type": "object", "properties": {"a": {"items": {"items": {"type": "string"}}}, "0": {"type": "integer"}}}`))
@@ -37,7 +36,7 @@ func TestPlacesOfSchemas(t *testing.T) {
 	}
 }
 
-// Words of the grammar after a dot, and what else the parser finds then, make one problem that says what to write.
+// Keywords after a dot, and the errors that the parser finds after them, give one problem with its fix.
 func TestKeywordFields(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]string{
@@ -60,7 +59,7 @@ tasks: {in: {action: noop}, t: {needs: [in], action: noop, with: {a: '${{ tasks[
 	}
 }
 
-// The outputs of a workflow are what their expression gives, whether its type is known or not.
+// The outputs of a workflow are the value of their expression, whether its type is known or not.
 func TestOutputsOfAnyType(t *testing.T) {
 	t.Parallel()
 	const head = "name: w\ntasks: {e: {foreach: [1, 2], action: noop, with: {i: '${{ item }}'}}}\n"

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A quick look stays within its bound also where operands do not fit: what names their types computes them once more, and what they are made of
-// may be such operands again.
+// A quick evaluation stays within its limit even if operands do not fit: naming their types computes them once more, and they may contain
+// such operands again.
 func TestQuickLookAtErrors(t *testing.T) {
 	t.Parallel()
 	nested := "1"

@@ -24,7 +24,7 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// TestBadRepeats has one row for each mistake, with its place and what to do.
+// TestBadRepeats has one row for each mistake, with its position and fix.
 func TestBadRepeats(t *testing.T) {
 	t.Parallel()
 	for repeat, want := range map[string]string{

@@ -128,7 +128,7 @@ func TestRuleDocument(t *testing.T) {
 	}
 }
 
-// A rule on ends may be about every end. A status that no end has is refused.
+// A rule on ends may match every end. A status that no end has is refused.
 func TestRuleOnAnyEnd(t *testing.T) {
 	t.Parallel()
 	const head, run = "kind: rule\nname: r\non: execution.ended\n", "run: {action: noop}\n"

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// doubled is a schema in which n definitions each refer to the next one twice: a value has 2^n paths through it.
+// doubled returns a schema in which n definitions each refer to the next one twice: there are 2^n paths for a value.
 func doubled(keyword string, n int) string {
 	var defs []string
 	for i := range n {
@@ -25,7 +25,7 @@ func doubled(keyword string, n int) string {
 	return fmt.Sprintf(`{"$ref": "#/$defs/d0", "$defs": {%s, "d%d": {"type": "integer"}}}`, strings.Join(defs, ", "), n)
 }
 
-// chained is a schema in which n definitions refer to one another in a line.
+// chained returns a schema in which n definitions form a chain of references.
 func chained(n int) string {
 	var defs []string
 	for i := range n {
@@ -42,7 +42,7 @@ func repeatedPatterns(n int, pattern string) string {
 	return fmt.Sprintf(`{"patternProperties": {%s}}`, strings.Join(all, ", "))
 }
 
-// What a schema means is bounded when its document is applied, and once more when what was stored before is read.
+// The limits of a schema are checked when its document is applied, and again when a definition that was stored before is read.
 func TestSchemaBounds(t *testing.T) {
 	t.Parallel()
 	const again = "refers to itself at the same value"
@@ -87,10 +87,10 @@ func TestSchemaBounds(t *testing.T) {
 	}
 }
 
-// deep is a value of n levels, each the member "c" of the one above.
+// deep returns a value of n levels, each the member "c" of the one above.
 func deep(n int) string { return strings.Repeat(`{"c": `, n) + "1" + strings.Repeat("}", n) }
 
-// The steps of a check are bounded by the size of the value, whatever schema and value do together.
+// The steps of a check are limited by the size of the value, for any combination of schema and value.
 func TestCostOfChecks(t *testing.T) {
 	t.Parallel()
 	tree := `{"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/n"}}}}}}`
@@ -128,11 +128,11 @@ func TestCostOfChecks(t *testing.T) {
 	}
 }
 
-// inGraphs names the environment variable with which this binary checks graphs of references and nothing else: a stack overflow, which
-// TestSchemaGraphs looks for, ends the whole process.
+// inGraphs names the environment variable with which this binary only checks graphs of references: a stack overflow, for which
+// TestSchemaGraphs looks, ends the whole process.
 const inGraphs = "PAWL_TEST_SCHEMA_GRAPHS"
 
-// Random graphs of $ref, alternatives, defaults and members neither overflow the stack, nor take long, nor take much memory.
+// Random graphs of $ref, alternatives, defaults and members do not overflow the stack, and take little time and memory.
 func TestSchemaGraphs(t *testing.T) {
 	if os.Getenv(inGraphs) != "" {
 		debug.SetMaxStack(64 << 20)
@@ -159,7 +159,7 @@ func TestSchemaGraphs(t *testing.T) {
 	}
 }
 
-// The refusal of a large value names some of what is wrong with it, and takes about as much memory as the value.
+// The refusal of a large value names some of its errors, and takes about as much memory as the value.
 func TestRefusalOfLargeValues(t *testing.T) {
 	list := func(element string) string { return "[" + strings.Repeat(element+",", 300_000) + element + "]" }
 	for name, c := range map[string]struct{ schema, value, want string }{
@@ -195,7 +195,7 @@ func TestRefusalOfLargeValues(t *testing.T) {
 	}
 }
 
-// FuzzSchemaGraph is TestSchemaGraphs for the fuzzer, which runs it in processes of its own.
+// FuzzSchemaGraph is TestSchemaGraphs for the fuzzer, which runs it in separate processes.
 func FuzzSchemaGraph(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, a, b uint64) { checkGraph(rand.New(rand.NewPCG(a, b))) })

@@ -2,8 +2,8 @@
 
 package definition
 
-// slack is how much longer things may take under the race detector.
+// slack is the factor on durations under the race detector.
 const slack = 1
 
-// mostData is the limit of the memory of a child process of a test, in bytes.
+// mostData is the memory limit of a child process of a test, in bytes.
 const mostData = 1 << 30

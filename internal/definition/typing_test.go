@@ -31,7 +31,7 @@ tasks:
   c: {needs: a, action: noop, if: 'dyn(EXPRESSION) == null'}
 `
 
-// What is known of inputs, items and results is checked before anything runs, with types and the way out named.
+// Known types of inputs, items and results are checked before anything runs, and errors name the types and the fix.
 func TestTypesOfOperators(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]string{
@@ -152,7 +152,7 @@ func TestTypesOfPaths(t *testing.T) {
 	}
 }
 
-// A call that fails whatever the input is, is found before anything runs; one that need not be evaluated is let through.
+// A call that fails for every input is found before anything runs; a call that may not be evaluated is accepted.
 func TestCallsThatAlwaysFail(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]string{

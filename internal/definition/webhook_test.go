@@ -115,7 +115,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// A body is what it is, whatever content type curl and others put on it, and never an object with one odd name.
+// A body is read as JSON or as a form by its content, whatever content type curl and others send, and never as an object with one odd name.
 func TestWebhookBodies(t *testing.T) {
 	t.Parallel()
 	const form, object = "application/x-www-form-urlencoded", `{"ref":"refs/heads/main"}`
@@ -220,7 +220,7 @@ func TestWebhookProblems(t *testing.T) {
 	}
 }
 
-// Whatever a provider sends, reading it neither panics nor leaves a body that is no JSON.
+// For any request, reading it does not panic, and the body is JSON.
 func FuzzWebhookRequest(f *testing.F) {
 	f.Add("application/json", "a=1", []byte(`{"repository":{"full_name":"a/b"}}`))
 	f.Add("application/x-www-form-urlencoded", "a=1&a=2", []byte("order=7&%zz"))
@@ -249,7 +249,7 @@ func FuzzWebhookRequest(f *testing.F) {
 	})
 }
 
-// A key that is too long is shortened so that equal ones stay equal and others do not become equal.
+// A key that is too long is shortened so that equal keys stay equal and different keys stay different.
 func TestLongKeysOfWebhooks(t *testing.T) {
 	t.Parallel()
 	defs, err := Parse("h.yaml", []byte("kind: webhook\nname: h\nverify: {scheme: none}\ntrigger: t\nkey: ${{ body.k }}\n"))

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// costly is an expression that takes a tenth of a second or so, and is allowed.
+// costly is an expression that takes about a tenth of a second and is allowed.
 const costly = `${{ input.l.map(a, input.l.map(b, a + b)).size() }}`
 
 func costlyVars() *Vars {
 	return &Vars{Input: []byte(`{"l": [` + strings.Repeat("1, ", 230) + `1]}`)}
 }
 
-// One expression is bounded, and so are all of a value together, however many it holds: what they take is counted, so a template of 10,000
-// ends after as many as the bound allows.
+// Each expression is limited, and so are all expressions of a value together: their work is counted, so a template of 10,000 ends after the
+// number that the limit allows.
 func TestManyExpressionsOfOneValue(t *testing.T) {
 	t.Parallel()
 	var parts []string
@@ -34,7 +34,7 @@ func TestManyExpressionsOfOneValue(t *testing.T) {
 		t.Errorf("without a count: %.200v", err)
 	}
 	v.Work = &Work{}
-	for i := range 2 { // the bound is that of each evaluation
+	for i := range 2 { // the limit applies to each evaluation
 		before := v.Work.Done
 		_, err = with.Eval(v)
 		if err == nil || !strings.Contains(err.Error(), "more than 5000000 operations together") {
@@ -49,7 +49,7 @@ func TestManyExpressionsOfOneValue(t *testing.T) {
 	}
 }
 
-// The templates of one task have one bound together. Each of these takes three million operations: the first is within it.
+// The templates of one task share a limit. Each of these takes three million operations: only the first is within it.
 func TestTemplatesOfOneTaskAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	defs, err := Parse("w.yaml", fmt.Appendf(nil, "name: w\ninput: {type: object}\ntasks: {t: {action: noop, with: {v: [%s]}}}\n",
@@ -79,7 +79,7 @@ func TestTemplatesOfOneTaskAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// What an evaluation takes in time is charged: a path that is looked up in megabytes counts by their number.
+// Work that takes time is counted: a lookup of a path in megabytes counts in proportion to them.
 func TestWorkOfPaths(t *testing.T) {
 	t.Parallel()
 	defs, err := Parse("w.yaml", []byte("name: w\ninput: {type: object}\ntasks: {t: {action: noop, with: {a: \"${{ input.z }}\", b: \"${{ input.z }}\"}}}\n"))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// misread are plain scalars that not all who read YAML take for the same value.
+// misread are plain scalars that YAML readers interpret differently.
 var misread = []string{
 	"0012345670", "-012", "00", "08", "09.5", "1_000", "1__0", "1_0.5", "0.1_0", "0b101", "0B1", "-0b1", "0x_1", "0X1F", "0O17", "+0x1", "-0o7", "1e400", "-1e309", "1e-400", ".inf", "-.Inf", ".NaN", "2026_11_28", "0x1_F",
 }
@@ -30,7 +30,7 @@ func TestPlainScalarsAreThoseOfTheCoreSchema(t *testing.T) {
 	}
 }
 
-// Where a text is wanted, a scalar is kept as it is written; everywhere else one that is misread is refused, with its place and the fix.
+// Where a text is expected, a scalar is kept as it is written; elsewhere an ambiguous one is refused, with its position and fix.
 func TestWhatIsMisreadIsRefusedOrKept(t *testing.T) {
 	for _, text := range misread {
 		for _, place := range []string{
@@ -65,7 +65,8 @@ func TestWhatIsMisreadIsRefusedOrKept(t *testing.T) {
 	}
 }
 
-// What YAML 1.1 takes for a line break would be another character, or split source code, so it is written by its number. JSON has it as it is.
+// A character that YAML 1.1 takes for a line break would become another character, or split source code, so it must be escaped. JSON can
+// have it unescaped.
 func TestOldLineBreaksAreRefused(t *testing.T) {
 	for _, c := range []string{"\u0085", "\u2028", "\u2029"} {
 		for _, v := range []string{`"a` + c + `b"`, "'a " + c + " b'", "|\n      a" + c + "b\n      c", "a" + c + "b", "1 # " + c} {
@@ -96,7 +97,8 @@ func TestOldLineBreaksAreRefused(t *testing.T) {
 	}
 }
 
-// A text with a NUL could be applied, and then each use of it would fail. It is refused in each place, in YAML and in JSON, with its place.
+// A text with a NUL could be applied, and then each use of it would fail. It is refused in each place, in YAML and in JSON, with its
+// position.
 func TestNUL(t *testing.T) {
 	for _, place := range []string{
 		`{"name": "w", "action": "noop", "description": %s}`, `{"name": "w", "action": "noop", "labels": {"a": %s}}`, `{"name": "w", "action": "noop", "labels": {%s: "a"}}`,
@@ -106,7 +108,7 @@ func TestNUL(t *testing.T) {
 		`{"name": "w", "tasks": {"t": {"action": "noop"}}, "outputs": {"v": %s}}`, `{"kind": "schedule", "name": "s", "every": "1h", "run": {"action": "noop", "input": {"v": %s}}}`,
 		`{"kind": "rule", "name": "r", "on": "t", "run": {"action": "noop", "input": {%s: 1}}}`,
 	} {
-		for _, text := range []string{`"a\u0000b"`, `"a\0b"`} { // of JSON, and of YAML
+		for _, text := range []string{`"a\u0000b"`, `"a\0b"`} { // in JSON, and in YAML
 			_, err := Parse("w.yaml", fmt.Appendf(nil, place, text))
 			if err == nil || !strings.Contains(err.Error(), "NUL") || !strings.Contains(err.Error(), "w.yaml:1:") {
 				t.Errorf("%s in %s: %v", text, place, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/jsonvalue"
 )
 
-// A decoded value is written as its form in CEL is, and counts as many values.
+// A decoded value is written in the same way as CEL's form of it, and counts as many values.
 func TestEncodedAsCELWouldBe(t *testing.T) {
 	t.Parallel()
 	many := strings.Builder{}
