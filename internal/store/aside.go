@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// AsideKind is the work that a loop could not do for a signal or a wait. Stores keep the numbers.
+// AsideKind is the kind of work that a loop could not do for a signal or a wait. The numbers are stored.
 type AsideKind int
 
 // The kinds.
 const (
 	AsideMatching    AsideKind = 1 // asking the rules about a new signal
 	AsideCorrelation AsideKind = 2 // asking open waits about a signal
-	AsideScan        AsideKind = 3 // searching the signals for which the wait of an execution is
+	AsideScan        AsideKind = 3 // searching for signals that match the wait of an execution
 )
 
 // Aside is a signal, or the wait of an execution, that a loop has put aside. The readers of that loop leave it out until its
@@ -32,7 +32,7 @@ type AsideReader interface {
 	Aside(ctx context.Context, kind AsideKind, id flow.ID) (flow.Aside, error)
 }
 
-// AsideAt is the record of a kind and an id if its time is still to come; nil otherwise.
+// AsideAt returns the record of a kind and an id if its time has not come yet, else nil.
 func AsideAt(ctx context.Context, r AsideReader, kind AsideKind, id flow.ID, now time.Time) (*flow.Aside, error) {
 	a, err := r.Aside(ctx, kind, id)
 	if errors.Is(err, ErrNotFound) || err == nil && !a.Until.After(now) {

@@ -20,7 +20,6 @@ type Kept struct {
 
 // Cache keeps outcomes by the hash of what determines them.
 type Cache interface {
-	// Kept returns the outcomes under the hashes that have not expired at a time. It leaves out outputs beyond "most" bytes
-	// together.
+	// Kept returns the unexpired outcomes under the hashes, at a time. It leaves out outputs that would exceed "most" bytes together.
 	Kept(ctx context.Context, hashes [][sha256.Size]byte, at time.Time, most int64) (map[[sha256.Size]byte]Kept, error)
 }

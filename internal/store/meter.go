@@ -9,9 +9,9 @@ import (
 // execution has such a key.
 const MeterLock = "@rate:"
 
-// Meters keeps how far the rates of keys are used up. Each is the time at which the key would be idle if the executions begun
-// so far had begun evenly spaced.
+// Meters stores the use of the rates of keys. A meter is the time at which the key would be idle if the executions so far had begun at
+// equal intervals.
 type Meters interface {
-	// Meters reads the meters of keys; keys without one are left out. The caller has locked each key's MeterLock.
+	// Meters reads the meters of keys; keys without a meter are left out. The caller has locked each key's MeterLock.
 	Meters(ctx context.Context, keys []string) (map[string]time.Time, error)
 }

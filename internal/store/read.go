@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Reader reads committed data only. A later call sees no less than an earlier one.
+// Reader reads committed data only. A later call never sees less than an earlier one.
 type Reader interface {
 	ExecutionReader
 	QueueReader
@@ -43,10 +43,9 @@ type Reader interface {
 type ExecutionReader interface {
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
-	// Search finds up to f.Limit executions, newest first (by id) unless f says otherwise, without payload; of the outcome
-	// they have the error but not the output. Ask for the next page with f.Beyond the last id. It returns fewer if a Page
-	// is full. A search that must look at executions one by one gives up after f.Looks of them, so it does not take longer
-	// the more there are.
+	// Search finds up to f.Limit executions, newest first (by id) unless f says otherwise, without payload; of the outcome they have the error
+	// but not the output. For the next page, search f.Beyond the last id. It returns fewer if a Page is full. A search that must examine
+	// executions one by one gives up after f.Looks of them, so it does not take longer if there are more.
 	Search(ctx context.Context, f Filter) (Found, error)
 	// Events returns up to n applied events with Seq > after, in order and without a gap. It returns fewer if a Page is
 	// full.
@@ -62,7 +61,7 @@ type ExecutionReader interface {
 
 // QueueReader reads the lengths of queues and wait lists, and the holders of keys.
 type QueueReader interface {
-	// Ahead counts the executions that stand before x in its wait list: its queue, or its key's.
+	// Ahead counts the executions before x in its wait list: its queue, or its key's.
 	Ahead(ctx context.Context, x *flow.Execution) (int, error)
 	// KeyHolders returns up to n executions that hold the key.
 	KeyHolders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
@@ -76,10 +75,10 @@ type QueueReader interface {
 
 // SessionReader reads the sessions of workers, and what they hold.
 type SessionReader interface {
-	// Provisioning returns up to n executions that sessions hold and have not begun, sorted by (owner, id), beyond the
-	// given one, without payload.
+	// Provisioning returns up to n executions that sessions have claimed and not begun, sorted by (owner, id), beyond the given one, without
+	// payload.
 	Provisioning(ctx context.Context, owner, id flow.ID, n int) ([]*flow.Execution, error)
-	// LiveSessions returns the sessions whose leases have not run out.
+	// LiveSessions returns the sessions whose leases have not expired.
 	LiveSessions(ctx context.Context) ([]Session, error)
 }
 
@@ -96,7 +95,7 @@ type DefinitionReader interface {
 // WaitList is the head of a concurrency key's wait list, and its length.
 type WaitList struct {
 	Key     string
-	Head    *flow.Execution // the next to go, without payload
+	Head    *flow.Execution // the next one to be admitted, without payload
 	Holders int             // executions that hold the key
 }
 
@@ -115,28 +114,28 @@ type Filter struct {
 	IDs      []flow.ID // any of these
 	Before   flow.ID   // ids below this one; the cursor of a search that begins with the newest
 	After    flow.ID   // ids above this one; the cursor of a search that begins with the oldest
-	Oldest   bool      // the oldest first
+	Oldest   bool      // oldest first
 	Limit    int
-	// Reach is how many executions a search looks at one by one; zero: 20,000.
+	// Reach is how many executions a search examines one by one; zero: 20,000.
 	Reach int
-	// Rare is how many rows a condition may have to be looked up by; zero: a tenth of the reach. A caller that searches in
-	// many small steps sets it.
+	// Rare is how many rows a condition may have for a search to read only those; zero: a tenth of the reach. Callers that search in many
+	// small steps set it.
 	Rare int
-	// Within is how long a walk goes on; zero: until its reach is used up. The first step is always made.
+	// Within is how long a walk continues; zero: until its reach is used up. The first step is always made.
 	Within time.Duration
 }
 
-// Looks is the number of executions after which a search gives up.
+// Looks returns the number of executions after which a search gives up.
 func (f *Filter) Looks() int { return cmp.Or(f.Reach, 20_000) } // takes some 50 ms on SQLite
 
-// Few is how many rows a label, a stage or another condition may have for a search to look only at those.
+// Few returns how many rows a label, a stage or another condition may have for a search to read only those.
 func (f *Filter) Few() int { return cmp.Or(f.Rare, f.Looks()/10) }
 
-// clocksDiffer bounds how much later an execution may have been created than its neighbours in the order of ids: ids are made
-// from a server's clock, CreatedAt is the database's.
+// clocksDiffer is how much later an execution may have been created than its neighbours in the order of ids: ids come from a server's
+// clock, CreatedAt from the database's.
 const clocksDiffer = time.Hour
 
-// Beyond is the filter for the executions behind one, in the filter's order.
+// Beyond returns the filter for the executions after id, in the filter's order.
 func (f Filter) Beyond(id flow.ID) Filter {
 	if f.Oldest {
 		f.After = id
@@ -146,7 +145,7 @@ func (f Filter) Beyond(id flow.ID) Filter {
 	return f
 }
 
-// Ends reports whether a search that has looked up to an execution has looked at everything between f.After and f.Before.
+// Ends reports whether a search that has reached an execution has examined everything between f.After and f.Before.
 func (f *Filter) Ends(at flow.ID) bool {
 	if f.Oldest {
 		return !f.Before.IsZero() && bytes.Compare(at[:], f.Before[:]) >= 0
@@ -154,8 +153,8 @@ func (f *Filter) Ends(at flow.ID) bool {
 	return bytes.Compare(at[:], f.After[:]) <= 0
 }
 
-// Past reports whether everything behind an execution created at a time is too old for the filter (or too new, if the oldest
-// come first).
+// Past reports whether all executions after one that was created at a time are too old for the filter (or too new, if the oldest come
+// first).
 func (f *Filter) Past(at time.Time) bool {
 	if f.Oldest {
 		return !f.Until.IsZero() && at.After(f.Until.Add(clocksDiffer))
@@ -163,7 +162,7 @@ func (f *Filter) Past(at time.Time) bool {
 	return !f.Since.IsZero() && at.Before(f.Since.Add(-clocksDiffer))
 }
 
-// Recent is the result of a search. It does not say that the search gave up if everything further on is outside f's times.
+// Recent returns the result of a search. It removes the mark that the search gave up if all further executions are outside f's times.
 func (f *Filter) Recent(found Found) Found {
 	if f.Past(found.At) {
 		found.Searched, found.At = flow.ID{}, time.Time{}
@@ -174,13 +173,13 @@ func (f *Filter) Recent(found Found) Found {
 // Found is the result of a search.
 type Found struct {
 	Executions []*flow.Execution
-	// Searched is set if the search gave up: Executions has the matching ones up to and including this id, in the filter's
-	// order. To go on, search Beyond it.
+	// Searched is set if the search gave up: Executions has the matches up to and including this id, in the filter's order. To continue,
+	// search Beyond it.
 	Searched flow.ID
-	At       time.Time // when the execution Searched was created
+	At       time.Time // creation time of the execution Searched
 }
 
-// List returns up to f.Limit executions however far it must look: where a search gives up, it goes on with the next.
+// List returns up to f.Limit executions, however many must be examined: when a search gives up, it starts the next one.
 func List(ctx context.Context, r Reader, f Filter) (all []*flow.Execution, err error) {
 	for {
 		found, err := r.Search(ctx, f)
@@ -193,7 +192,7 @@ func List(ctx context.Context, r Reader, f Filter) (all []*flow.Execution, err e
 	}
 }
 
-// How many executions a walk asks for at first, since most callers then have enough, and how many after that. Those of one step
+// How many executions a walk reads at first, since this is enough for most callers, and how many in later steps. The executions of one step
 // are in memory together.
 const (
 	firstStep = 1000
@@ -203,10 +202,9 @@ const (
 // readCost is how many executions a search on SQLite skips in the time that reading one takes (6 µs).
 const readCost = 6
 
-// Walk passes the executions that f selects to take, in f's order and some at a time. It ends when take says that it has
-// enough, when f's reach is used up, or when another step as long as the last would exceed f.Within. An execution that the
-// search skips counts once, one that take gets counts readCost times. searched is where it gave up, as in Found. f's Limit is
-// ignored.
+// Walk passes the executions that f selects to take, in f's order, several at a time. It ends when take returns over, when f's reach is
+// used up, or when another step as long as the last one would exceed f.Within. An execution that the search skips counts once, one that is
+// passed to take counts readCost times. searched is where it gave up, as in Found. f's Limit is ignored.
 func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execution) (over bool, err error)) (searched flow.ID, at time.Time, err error) {
 	left := f.Looks()
 	f.Rare = f.Few()
@@ -246,17 +244,17 @@ func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execut
 	}
 }
 
-// PageBytes is about how many bytes a Page has. User data may be large, and a thousand items larger than memory.
+// PageBytes is the approximate size of a Page. User data may be large: a thousand items may not fit into memory.
 const PageBytes = 4 << 20
 
-// Page counts the bytes of a page of a list. The page ends after the item with which it becomes full, so it has at least one
-// item if there is any. A store counts while it fills a page; a caller that counts as well knows whether there may be more.
+// Page counts the bytes of a page of a list. The page ends after the item that fills it, so it has at least one item if there is any. A
+// store counts while it fills a page; if the caller counts too, it knows whether there may be more.
 type Page int
 
 // Full reports whether the page must end here.
 func (p Page) Full() bool { return p >= PageBytes }
 
-// Execution adds the size of an execution as lists return it.
+// Execution adds the size of an execution in lists.
 func (p *Page) Execution(x *flow.Execution) {
 	const fixed = 400 // size of ids, times and numbers as JSON
 	n := fixed + len(x.Action) + len(x.Queue) + len(x.Key) + len(x.Task) + len(x.Traceparent)
@@ -303,7 +301,7 @@ func (p *Page) Event(e *flow.Event) {
 	*p += Page(fixed + len(e.Data))
 }
 
-// Child is one row of a workflow, with the fields of the execution that readers of a workflow need.
+// Child is one row of a workflow, with the fields of its execution that readers of a workflow need.
 type Child struct {
 	Task      string
 	Index     int
@@ -316,14 +314,14 @@ type Child struct {
 	ClaimedAt  time.Time // of this attempt
 	StartedAt  time.Time // of the first attempt
 	FinishedAt time.Time
-	WakeAt     time.Time // as flow.State has it
+	WakeAt     time.Time // as in flow.State
 }
 
 // QueueDepth is the length of a queue.
 type QueueDepth struct {
 	Queue  string
 	Ready  int
-	Oldest time.Time // when the execution that has waited longest was queued
+	Oldest time.Time // when the longest-waiting execution was queued
 }
 
 // Violation is a broken invariant that Check has found.
@@ -333,14 +331,14 @@ type Violation struct {
 	Say       string
 }
 
-// Logs keeps the logs of executions, apart from the rows that change often. The last second of logs may be lost when the
-// process or machine fails; nothing else in a store may.
+// Logs stores the logs of executions, separate from the rows that change often. When the process or the machine fails, the last second of
+// logs may be lost, but nothing else in a store.
 type Logs interface {
-	// AppendLogs stores chunks; a chunk that is stored already is ignored.
+	// AppendLogs stores chunks and ignores chunks that are already stored.
 	AppendLogs(ctx context.Context, chunks []flow.LogChunk) error
-	// ReadLogs returns chunks beyond the cursor, in order, up to about limit bytes, and at least one chunk if there is any.
+	// ReadLogs returns chunks beyond the cursor, in order, up to about limit bytes, but at least one chunk if there is any.
 	ReadLogs(ctx context.Context, q LogQuery) ([]flow.LogChunk, error)
-	// RemoveLogs deletes the logs of executions, in transactions of its own that each delete a bounded part.
+	// RemoveLogs deletes the logs of executions in its own transactions, each of limited size.
 	RemoveLogs(ctx context.Context, ids []flow.ID) error
 }
 
@@ -352,19 +350,17 @@ type LogQuery struct {
 	// After is a cursor: only chunks of a later attempt, or of the same attempt with a greater Seq.
 	AfterAttempt int
 	AfterSeq     int64
-	// Before is a bound: only chunks of an earlier attempt, or of the same attempt with a lower Seq; attempt 0: no bound. A
-	// tail ends there.
+	// Before is a limit: only chunks of an earlier attempt, or of the same attempt with a lower Seq; attempt 0: no limit. A tail ends there.
 	BeforeAttempt int
 	BeforeSeq     int64
 	// Offset skips the chunks of Stream that end at or before it; it needs Attempt and Stream.
 	Offset int64
-	// Tail begins with the last chunk that has at least so many bytes from its start to the end, unless After is set; 0: at
-	// the start.
+	// Tail starts at the last chunk that has at least this many bytes from its start to the end, unless After is set; 0: at the start.
 	Tail  int64
 	Limit int64 // bytes
 }
 
-// Bound is the place before which the query ends: Before, or a place behind every chunk.
+// Bound returns the position before which the query ends: Before, or a position after every chunk.
 func (q *LogQuery) Bound() (attempt int, seq int64) {
 	if q.BeforeAttempt == 0 {
 		return math.MaxInt32, math.MaxInt64

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// NameKind is the kind of a registry's names.
+// NameKind is the kind of names in a registry.
 type NameKind uint8
 
 // The registries.
 const (
-	QueueNames      NameKind = iota // queues that were declared, or that a worker has served
-	RoutingKeyNames                 // routing keys (package flow) into which an execution has been put
+	QueueNames      NameKind = iota // queues that were declared or that a worker has served
+	RoutingKeyNames                 // routing keys (package flow) that an execution has had
 	LanguageNames                   // languages that workers have announced
 )
 
-// Registry keeps names that the servers on a store announce to each other, and settings that they share. A name is never
-// removed, and a setting never changes.
+// Registry stores names that the servers on a store announce to each other, and settings that they share. Names are never removed, and
+// settings never change.
 type Registry interface {
 	// AddName adds a name, and reports whether it is new.
 	AddName(ctx context.Context, of NameKind, name string, at time.Time) (bool, error)
-	// KeepSetting stores a setting, a JSON document, unless the setting exists.
+	// KeepSetting stores a setting, a JSON document, unless it exists.
 	KeepSetting(ctx context.Context, name string, value []byte) error
 }
 

@@ -6,25 +6,25 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// RemovableQuery asks for executions that retention may remove: those of trees whose root ended before a time. The executions
-// of one answer can be removed in one transaction.
+// RemovableQuery selects executions that retention may remove: those of trees whose root ended before a time. The executions of one answer
+// can be removed in one transaction.
 type RemovableQuery struct {
 	Before time.Time
 	After  flow.ID // roots beyond this one, sorted by id; zero: from the start
-	Count  int     // most executions
-	Bytes  int64   // about the most bytes of their content, but at least one execution
+	Count  int     // at most
+	Bytes  int64   // approximate bytes of their content at most, but at least one execution
 }
 
-// Removable is a step of a walk through the executions that retention may remove. Children come before their workflow, and the
-// items of a task from the last one on, so a tree of which a part has been removed still satisfies every invariant.
+// Removable is a step of a walk through the executions that retention may remove. Children come before their workflow, and the items of a
+// task from the last one on, so a partly removed tree still satisfies every invariant.
 type Removable struct {
 	IDs   []flow.ID // may be empty before the walk has ended
-	After flow.ID   // where the walk goes on after them
+	After flow.ID   // where the walk continues after them
 	More  bool      // false: the walk has ended
 }
 
-// Cut is the answer to q with these ids, which belong to some of the roots found. The walk goes on after the last root among
-// the ids.
+// Cut returns the answer to q with these ids, which belong to some of the roots in tops. The walk continues after the last root among the
+// ids.
 func (r Removable) Cut(q RemovableQuery, ids, tops []flow.ID) Removable {
 	r.IDs = ids
 	named := make(map[flow.ID]bool, len(ids))

@@ -2,7 +2,8 @@ package store
 
 import "fmt"
 
-// Result is what a method of a store returns: a value, or with an error its zero value, and the error behind what was being done.
+// Result returns the result of a store's method: v, or if there is an error the zero value and the error after a description of the
+// operation.
 func Result[T any](v T, err error, doing string, of ...any) (T, error) {
 	if err != nil {
 		return *new(T), Failed(err, doing, of...)
@@ -10,7 +11,8 @@ func Result[T any](v T, err error, doing string, of ...any) (T, error) {
 	return v, nil
 }
 
-// Failed puts what was being done before an error; nil for nil. Where a method returns several values, those beside an error mean nothing.
+// Failed puts a description of the operation before an error; it returns nil for nil. If a method returns several values, the others are
+// meaningless when there is an error.
 func Failed(err error, doing string, of ...any) error {
 	if err == nil {
 		return nil

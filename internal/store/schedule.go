@@ -11,8 +11,8 @@ import (
 type Schedule struct {
 	Name    string // of the schedule, as in its document
 	Version int
-	Next    time.Time // the first nominal time that is not decided yet; zero: there is none
-	Due     time.Time // when that is to be decided; zero: never, or it is paused
+	Next    time.Time // the first nominal time without a decision; zero: there is none
+	Due     time.Time // when Next is to be decided; zero: never, or it is paused
 	Last    time.Time // the last nominal time that was fired
 	// Execution is the execution that Last started. It may have been removed.
 	Execution flow.ID
@@ -30,17 +30,17 @@ type Tick struct {
 	// Tag marks ticks that were fired by hand or by a backfill; ticks of the clock have none.
 	Tag       string
 	Last      time.Time // the last nominal time of several
-	Count     int       // how many nominal times
-	Execution flow.ID   // zero: it was missed
+	Count     int       // number of nominal times
+	Execution flow.ID   // zero: the time was missed
 	At        time.Time // when it was decided
-	Why       string    // one of the reasons of package schedule
+	Why       string    // one of the reasons in package schedule
 	Message   string    // details, for people
 }
 
 // Schedules loads the state of schedules, and their ticks.
 type Schedules interface {
-	// LockSchedules loads and locks the schedules named, sorted by name; unknown names are left out. With pass it also
-	// leaves out those that another transaction has locked.
+	// LockSchedules loads and locks schedules, sorted by name; unknown names are left out. With pass it also leaves out schedules that another
+	// transaction has locked.
 	LockSchedules(ctx context.Context, names []string, pass bool) ([]Schedule, error)
 	// TicksBetween returns the ticks of a schedule with nominal times from first to last, by nominal time and tag.
 	TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]Tick, error)
@@ -59,9 +59,9 @@ type ScheduleReader interface {
 	Ticks(ctx context.Context, schedule string, before time.Time, n int) ([]Tick, error)
 }
 
-// ScheduleRows are what a decision changes of schedules.
+// ScheduleRows are the changes of a decision to schedules.
 type ScheduleRows struct {
-	// Written are stored, each under its name.
+	// Written are stored under their names.
 	Written []Schedule
 	// Ticks are inserted; a second one of the same schedule, nominal time and tag is a conflict.
 	Ticks []Tick

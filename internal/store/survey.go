@@ -7,13 +7,13 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Surveyor sums up unfinished executions, for people and metrics. It may read every row of them, so callers ask seldom.
+// Surveyor sums up unfinished executions, for people and metrics. It may read every row of them, so it should be called rarely.
 type Surveyor interface {
-	// Survey returns the sums in one snapshot of the database.
+	// Survey returns the sums from one snapshot of the database.
 	Survey(ctx context.Context) (Survey, error)
 }
 
-// Survey are sums over unfinished executions.
+// Survey has sums over unfinished executions.
 type Survey struct {
 	Unfinished []Unfinished // by queue and stage; zero counts are left out
 	// OldestCreated is when the oldest unfinished execution was accepted; zero: there is none.
@@ -22,12 +22,12 @@ type Survey struct {
 	Inquiries int
 	// Unapplied is the number of events that arrived before earlier ones and wait for them.
 	Unapplied int
-	// OldestTransaction is how long the oldest transaction of any client of this database has been open; one that stays
-	// open keeps the database from removing dead rows. Zero if there is none, or if the database has no such transactions.
+	// OldestTransaction is how long the oldest transaction of any client of this database has been open; it keeps the database from removing
+	// dead rows. Zero if there is none, or if the database has no such transactions.
 	OldestTransaction time.Duration
 }
 
-// Stages counts the unfinished executions by stage.
+// Stages returns the number of unfinished executions by stage.
 func (s *Survey) Stages() map[flow.Stage]int {
 	all := make(map[flow.Stage]int)
 	for _, u := range s.Unfinished {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Switch records which version of a rule or a trigger is in force from a time on, and whether it is paused. Switches are only
-// ever added: the latest up to a generation were in force then.
+// Switch records which version of a rule or a trigger is in force from a time on, and whether it is paused. Switches are only added, never
+// changed: the latest ones up to a generation were in force at that generation.
 type Switch struct {
-	Generation int64  // 1, 2, 3 …, over all names
+	Generation int64  // 1, 2, 3 …, across all names
 	Name       string // "rule:clean-disk"
 	Version    int
 	Paused     bool
@@ -24,7 +24,7 @@ type Switches interface {
 
 // SwitchReader reads switches.
 type SwitchReader interface {
-	// Generation is the latest generation; 0: there is none.
+	// Generation returns the latest generation; 0: there is none.
 	Generation(ctx context.Context) (int64, error)
 	// SwitchesAt returns the latest switch of each name up to a generation, sorted by name.
 	SwitchesAt(ctx context.Context, generation int64) ([]Switch, error)

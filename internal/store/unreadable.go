@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Unreadable remembers the rows of live executions that a store could not decode: bytes that a disk has damaged, or a row that
-// a later version of the program wrote. The first read of a queue or of due timers that meets such a row fails; later reads
-// leave the row out, so that the executions behind it go on. A row that has been repaired is found again after unreadableFor;
-// one that is not met again, because it was deleted, is then forgotten. K is how the store names rows.
+// Unreadable stores the rows of live executions that a store could not decode: bytes that a disk has damaged, or rows that a later version
+// of the program wrote. The first read of a queue or of due timers that meets such a row fails; later reads leave the row out, so that the
+// executions after it continue. A repaired row is found again after unreadableFor; a row that is not met again, because it was deleted, is
+// then forgotten. K is the type of a store's row ids.
 type Unreadable[K comparable] struct {
 	mu    sync.Mutex
 	until map[K]time.Time
@@ -18,7 +18,7 @@ type Unreadable[K comparable] struct {
 // unreadableFor is how long a row is left out before it is tried again. Each try fails one read.
 const unreadableFor = 5 * time.Minute
 
-// Add remembers a row.
+// Add adds a row.
 func (u *Unreadable[K]) Add(row K) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -28,7 +28,7 @@ func (u *Unreadable[K]) Add(row K) {
 	u.until[row] = time.Now().Add(unreadableFor)
 }
 
-// Has reports whether a row is to be left out.
+// Has reports whether a row must be left out.
 func (u *Unreadable[K]) Has(row K) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -40,7 +40,7 @@ func (u *Unreadable[K]) Has(row K) bool {
 	return ok
 }
 
-// Count is how many rows are left out. A statement that reads the first n rows of an order asks for so many more.
+// Count returns how many rows are left out. A statement that reads the first n rows of an order has to read that many more.
 func (u *Unreadable[K]) Count() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

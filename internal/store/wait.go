@@ -11,27 +11,27 @@ import (
 type Waits interface {
 	// WaitsOf loads the waits of executions, as far as they have one, in any order.
 	WaitsOf(ctx context.Context, executions []flow.ID) ([]flow.Wait, error)
-	// Taken returns those of the signals that waits of a workflow's attempt have taken.
+	// Taken returns which of the signals were taken by waits of a workflow's attempt.
 	Taken(ctx context.Context, of WorkflowAttempt, signals []int64) ([]int64, error)
 }
 
-// WaitReader reads waits. One whose row cannot be decoded is returned with its Damage.
+// WaitReader reads waits. A wait whose row cannot be decoded is returned with its Damage.
 type WaitReader interface {
 	// Wait returns the wait of an execution, or ErrNotFound.
 	Wait(ctx context.Context, execution flow.ID) (flow.Wait, error)
-	// UnscannedWaits returns up to n open waits that have not searched the existing signals yet, sorted by execution, beyond
-	// after, without those that are put aside (AsideScan) beyond now.
+	// UnscannedWaits returns up to n open waits that have not searched the existing signals yet, sorted by execution, beyond after, without
+	// those that are put aside (AsideScan) beyond now.
 	UnscannedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error)
 	// OpenWaits returns up to n open waits for a trigger and a subject, sorted by execution, beyond after.
 	OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error)
-	// UncorrelatedSignals returns up to n signals about which open waits must still be asked, by number, beyond after, without those
-	// that are put aside (AsideCorrelation) beyond now. It returns fewer if a Page is full.
+	// UncorrelatedSignals returns up to n signals for which open waits must still be checked, by number, beyond after, without those that are
+	// put aside (AsideCorrelation) beyond now. It returns fewer if a Page is full.
 	UncorrelatedSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error)
 }
 
-// WaitRows are what a decision changes of waits. Waits are not read again in the same transaction.
+// WaitRows are the changes of a decision to waits. Waits are not read again in the same transaction.
 type WaitRows struct {
-	// Written are stored, each under its execution. A second wait of a workflow's attempt that takes the same signal is a conflict.
+	// Written are stored under their executions. A second wait of a workflow's attempt that takes the same signal is a conflict.
 	Written []flow.Wait
 	// Dropped are executions whose waits are deleted.
 	Dropped []flow.ID

@@ -7,17 +7,17 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// WindowLock is the prefix "@window:" of the concurrency key under whose lock a window is read and written; the rule and the
-// window's key follow. No execution has such a key.
+// WindowLock is the prefix "@window:" of the concurrency key that locks a window while it is read and written; the rule and the window's
+// key follow. No execution has such a key.
 const WindowLock = "@window:"
 
-// WindowKey names a window: a rule has at most one for each key at a time.
+// WindowKey identifies a window: a rule has at most one for each key at a time.
 type WindowKey struct{ Rule, Key string }
 
-// Lock is the concurrency key that locks the window.
+// Lock returns the concurrency key that locks the window.
 func (k WindowKey) Lock() string { return WindowLock + k.Rule + ":" + k.Key }
 
-// Window collects signals for one execution. It exists exactly as long as enforcements are buffered in it.
+// Window collects signals for one execution. It exists as long as enforcements are buffered in it.
 type Window struct {
 	WindowKey
 	Opened time.Time
@@ -28,13 +28,12 @@ type Window struct {
 	Last   int64
 }
 
-// Closing ends a window. It records the outcome for one of its signals, the leading one, and with it for all others or for
-// those named.
+// Closing ends a window. It records the outcome for the leading one of its signals, and with it for all others or for those in Signals.
 type Closing struct {
 	WindowKey
 	Lead    int64   // number of the signal
 	Signals []int64 // numbers of the signals with this outcome, including the leading one; nil: all
-	// Rest is the window that buffers the other signals from then on; nil: there are none.
+	// Rest is the window that buffers the other signals afterwards; nil: there are none.
 	Rest *Window
 
 	State     flow.EnforcementState
@@ -44,10 +43,9 @@ type Closing struct {
 
 // Windows loads windows.
 type Windows interface {
-	// Windows reads those of the windows that exist. The caller has locked each by its WindowLock.
+	// Windows reads the existing ones among the windows. The caller has locked each by its WindowLock.
 	Windows(ctx context.Context, keys []WindowKey) (map[WindowKey]Window, error)
-	// BufferedIn returns up to n of the signals that a window buffers, in the order of (time, number) in which they were buffered. The caller
-	// has locked the window.
+	// BufferedIn returns up to n of the signals that a window buffers, in the order (time, number). The caller has locked the window.
 	BufferedIn(ctx context.Context, key WindowKey, n int) ([]SignalPlace, error)
 }
 
@@ -63,9 +61,9 @@ type WindowReader interface {
 	BufferedSignals(ctx context.Context, key WindowKey, n int) ([]flow.Signal, error)
 }
 
-// WindowRows are what a decision changes of windows.
+// WindowRows are the changes of a decision to windows.
 type WindowRows struct {
-	// Closed are windows that close; it is a conflict if one of the signals named is not buffered.
+	// Closed are windows that close; it is a conflict if one of the given signals is not buffered.
 	Closed []Closing
 	// Open are written under the locks of their keys. Dropped ones buffer no signal and are deleted, under the same locks.
 	Open    []Window

@@ -1,5 +1,5 @@
-// Package migration reads the steps by which the schema of a store is made, and compares them with those that a database has had. Running
-// them is the backend's.
+// Package migration reads the steps that create the schema of a store, and compares them with the steps that a database has applied. The
+// backend runs them.
 package migration
 
 import (
@@ -46,7 +46,7 @@ func Steps(files fs.FS, prefix string) ([]Step, error) {
 	return all, nil
 }
 
-// Compare refuses a database that has had other steps than these, each by its version with its sum.
+// Compare refuses a database that has applied other steps, by their versions and sums.
 func Compare(steps []Step, had map[int64]string) error {
 	latest := steps[len(steps)-1].Version
 	for _, s := range steps {

@@ -1,6 +1,6 @@
-// Package row has the compact encodings for columns that several fields share: rarely used fields of a request, the rarely used
-// part of a state, errors, histories. A field that most executions leave empty costs one bit. The functions are pure; a backend
-// decides which column holds the result.
+// Package row has the compact encodings of columns that hold several fields: rarely used fields of a request and of a state, errors, and
+// histories. A field that is empty in most executions costs one bit. The functions are pure; a backend decides which column holds the
+// result.
 package row
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Micros is a time in the form in which it is stored; the zero time is 0.
+// Micros returns the stored form of a time; the zero time is 0.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -108,7 +108,7 @@ func (r *reader) float() float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(p))
 }
 
-// codec writes the fields of a value whose bits are in has, or reads them: one list of fields serves both.
+// codec writes, or reads, the fields of a value whose bits are in has, so that one list of fields serves both.
 type codec struct {
 	has     uint64
 	reading bool
@@ -116,7 +116,7 @@ type codec struct {
 	reader
 }
 
-// set sets the bit of a field that is to be written.
+// set sets the bit of a field to write.
 func (c *codec) set(bit uint64, is bool) {
 	if is {
 		c.has |= bit
@@ -173,7 +173,7 @@ func (c *codec) id(bit uint64, v *flow.ID) {
 	}
 }
 
-// moment codes a time by its distance from another.
+// moment encodes or decodes a time by its distance from another.
 func (c *codec) moment(bit uint64, v *time.Time, from int64) {
 	switch {
 	case c.has&bit == 0:
@@ -194,7 +194,7 @@ func (c *codec) float(bit uint64, v *float64) {
 	}
 }
 
-// each codes a list, element by element.
+// each encodes or decodes a list, element by element.
 func each[T any](c *codec, bit uint64, all *[]T, element func(*T)) {
 	if c.has&bit == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// AppendKept appends an event of the inbox, with its outcome but without its number.
+// AppendKept appends an event of the inbox with its outcome but without its number.
 func AppendKept(b []byte, e *flow.Event) []byte {
 	w := writer{b: b}
 	w.uint(uint64(e.Attempt))
@@ -47,15 +47,15 @@ func DecodeKept(seq int64, b []byte) (flow.Event, error) {
 	return e, d.err
 }
 
-// eventNumbers are the types that are stored as a number: their position in this list, from 1. New types may only be appended. No
-// event has number 2.
+// eventNumbers are the event types that are stored as a number: their index in this list, from 1. New types must be appended. No event has
+// number 2.
 var eventNumbers = []flow.EventType{flow.EvRequested, "", flow.EvScheduled, flow.EvProvisioning, flow.EvRunning,
 	flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut, flow.EvWaiting, flow.EvLost, flow.EvAdvanced, flow.EvProgress}
 
-// EventNumber is the number of a type. It is 0 for a type without one, which is stored as text.
+// EventNumber returns the number of a type. It is 0 for a type without one, which is stored as text.
 func EventNumber(t flow.EventType) uint64 { return uint64(slices.Index(eventNumbers, t) + 1) }
 
-// EventType is the inverse of EventNumber; false if no type has the number.
+// EventType is the inverse of EventNumber; it returns false if no type has the number.
 func EventType(n uint64) (flow.EventType, bool) {
 	if n == 0 || n > uint64(len(eventNumbers)) || eventNumbers[n-1] == "" {
 		return "", false

@@ -14,7 +14,7 @@ func AppendError(b []byte, e *flow.Error) []byte {
 	return w.b
 }
 
-// AppendErrorCode appends the beginning that the encodings of all errors with this code have, and of no others.
+// AppendErrorCode appends the bytes with which the encodings of all errors with this code, and only of these, begin.
 func AppendErrorCode(b []byte, code string) []byte {
 	w := writer{b: b}
 	w.text(code)

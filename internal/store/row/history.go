@@ -10,10 +10,10 @@ import (
 // A history is a sequence of encoded events without their numbers, which follow from the number of the first. Consecutive
 // histories can be joined by joining their bytes.
 
-// Flags in the head of an event, beside the number of its type: which fields follow.
+// Flags in the head of an event, in addition to the number of its type: the fields that follow.
 const (
 	hasData   = 1 << iota
-	hasSeq    // the number, if it is not the one after the previous event: a history must have no gap, but Check must be able to see one
+	hasSeq    // the number, if it does not follow the previous event's: a history must have no gap, but Check must be able to find one
 	typeShift = iota
 )
 
@@ -48,8 +48,8 @@ func AppendHistory(b []byte, events []flow.Event, next, created int64) []byte {
 	return w.b
 }
 
-// DecodeHistory decodes events and appends them to all; the first encoded one has the number first. It leaves out those below
-// from and those from "to" on, and stops after an event for which last returns true; last may be nil.
+// DecodeHistory decodes events and appends them to all; the first encoded one has the number first. It leaves out events below from and
+// from "to" on, and stops after an event for which last returns true; last may be nil.
 func DecodeHistory(all []flow.Event, b []byte, first, from, to, created int64, last func(*flow.Event) bool) ([]flow.Event, error) {
 	d := reader{b: b}
 	for seq := first; len(d.b) > 0 && d.err == nil && seq < to; seq++ {

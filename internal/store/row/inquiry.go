@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Question is a question as JSON.
+// Question encodes a question as JSON.
 func Question(q *flow.Question) ([]byte, error) {
 	text, err := wirejson.Marshal(q)
 	if err != nil {
@@ -25,7 +25,7 @@ func DecodeQuestion(q *flow.Question, text []byte) error {
 	return nil
 }
 
-// Answer is an answer as JSON; nil for no answer.
+// Answer encodes an answer as JSON; nil if there is none.
 func Answer(a *flow.Answer) ([]byte, error) {
 	if a == nil {
 		return nil, nil

@@ -9,7 +9,8 @@ import (
 // layout is the first byte of an encoded request. A later layout will have another number.
 const layout = 1
 
-// Bits of a request: which fields follow, in this order. A new one goes last here and in the list of fields, since rows are kept.
+// Bits of a request: the fields that follow, in this order. A new one must be last here and in the list of fields, because stored rows stay
+// valid.
 const (
 	hasParent uint64 = 1 << iota
 	hasVersion
@@ -45,7 +46,7 @@ const (
 
 const defaultQueue = "default"
 
-// AppendRequest appends the fields of a request that have no column of their own: all except Action, CreatedAt, Input and With.
+// AppendRequest appends the fields of a request without a column of their own: all except Action, CreatedAt, Input and With.
 func AppendRequest(b []byte, r *flow.Request) []byte {
 	c := codec{writer: writer{b: append(b, layout)}}
 	c.set(hasParent, !r.Parent.IsZero())
@@ -85,7 +86,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	return c.writer.b
 }
 
-// KindWithin is the most bytes of a request's detail that DecodeKind needs: names have up to 100 bytes.
+// KindWithin is how many bytes of a request's detail DecodeKind needs at most: names have up to 100 bytes.
 const KindWithin = 1000
 
 // DecodeKind decodes the kind from the output of AppendRequest, or from its first KindWithin bytes.
@@ -111,7 +112,7 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	return c.reader.err
 }
 
-// requestReader reads the fields that follow in an encoded request.
+// requestReader reads which fields follow in an encoded request.
 func requestReader(detail []byte) (c codec, err error) {
 	c = codec{reading: true, reader: reader{b: detail}}
 	if v := c.take(1); len(v) == 1 && v[0] != layout {
@@ -121,7 +122,7 @@ func requestReader(detail []byte) (c codec, err error) {
 	return c, nil
 }
 
-// beginning codes the fields of a request up to its kind.
+// beginning encodes or decodes the fields of a request up to its kind.
 func (c *codec) beginning(r *flow.Request) {
 	if c.has == 0 {
 		return
@@ -135,8 +136,8 @@ func (c *codec) beginning(r *flow.Request) {
 	text(c, hasKind, &r.Kind)
 }
 
-// request codes the other fields. The bits are in the order of the fields, so a request without the rare ones at the end costs no look at
-// each.
+// request encodes or decodes the other fields. The bits are in the order of the fields, so a request without the rare fields at the end
+// skips the checks for them.
 func (c *codec) request(r *flow.Request) {
 	if c.has < hasQueue {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// SignalDetail is the detail of a signal as JSON, which people can read in the database as well.
+// SignalDetail encodes the detail of a signal as JSON, which people can also read in the database.
 func SignalDetail(d *flow.SignalDetail) string {
 	b, err := json.Marshal(d)
 	if err != nil {
@@ -23,7 +23,7 @@ func DecodeSignalDetail(s *flow.Signal, text []byte) {
 	}
 }
 
-// Reason is the reason why a rule has started nothing, as JSON; "" for none.
+// Reason encodes as JSON why a rule has not started anything; "" for none.
 func Reason(r *flow.Reason) string {
 	if *r == (flow.Reason{}) {
 		return ""
@@ -46,7 +46,7 @@ func DecodeReason(r *flow.Reason, text []byte) error {
 	return nil
 }
 
-// StateOfFolded is the state of the other enforcements of a window, when the state of the leading one is given.
+// StateOfFolded returns the state of the other enforcements of a window, given the state of the leading one.
 func StateOfFolded(lead flow.EnforcementState) flow.EnforcementState {
 	if lead == flow.EnforcementRan {
 		return flow.EnforcementFolded

@@ -8,8 +8,8 @@ import (
 
 // Bits of a state.
 const (
-	// hasFirst says that QueuedAt follows, in an ended row; live rows have a column for it. In a live row it says that
-	// EventAt follows, as the last field, because it differs from usualEvent.
+	// hasFirst means in an ended row that QueuedAt follows; live rows have a column for it. In a live row it means that EventAt follows, as
+	// the last field, because it differs from usualEvent.
 	hasFirst uint64 = 1 << iota
 	hasWakeAt
 	hasClaimed
@@ -27,15 +27,15 @@ const (
 	hasCancelKey // of the order to end
 )
 
-// Bits of an order to end: its clean-up, and whether it is a kill.
+// Bits of an order to end: the state of its clean-up, and whether it is a kill.
 const (
 	cleanupBegun uint64 = 1 << iota
 	cleanupOver
 	killed
 )
 
-// AppendState appends the part of a state that has no column of its own, or nothing if that part is empty. For an ended
-// execution it includes Attempt, NextSeq and QueuedAt, but not EventAt. created is the execution's CreatedAt.
+// AppendState appends the part of a state without a column of its own, or nothing if that part is empty. For an ended execution it includes
+// Attempt, NextSeq and QueuedAt, but not EventAt. created is the execution's CreatedAt.
 func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	var c codec
 	c.set(hasFirst, ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created))
@@ -119,7 +119,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	return w.b
 }
 
-// times are the times of a state in the order of their bits. The first one is nil for a live row, where that bit is EventAt's.
+// times returns the times of a state in the order of their bits. The first one is nil for a live row, where this bit means EventAt.
 func times(s *flow.State, ended bool) [5]*time.Time {
 	all := [...]*time.Time{nil, &s.WakeAt, &s.ClaimedAt, &s.StartedAt, &s.GapSince}
 	if ended {
@@ -128,8 +128,8 @@ func times(s *flow.State, ended bool) [5]*time.Time {
 	return all
 }
 
-// usualEvent is the time of the latest event of nearly every live execution: its creation, its hand-off or its start. If
-// EventAt equals it, EventAt takes no bytes.
+// usualEvent returns the time of the latest event of nearly every live execution: its creation, its hand-off or its start. If EventAt
+// equals it, EventAt takes no bytes.
 func usualEvent(s *flow.State, created int64) int64 {
 	return max(created, Micros(s.ClaimedAt), Micros(s.StartedAt))
 }

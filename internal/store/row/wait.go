@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// WaitDetail is the rarely used part of a wait, as JSON.
+// WaitDetail encodes the rarely used part of a wait as JSON.
 func WaitDetail(d *flow.WaitDetail) ([]byte, error) {
 	text, err := wirejson.Marshal(d)
 	if err != nil {

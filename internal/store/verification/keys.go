@@ -7,11 +7,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// keysMost is how many keys are looked at, the fullest first.
+// keysMost is how many keys are checked, the fullest first.
 const keysMost = 1_000_000
 
 // Keys compares the number of holders of each concurrency key with its limit. If the holders were submitted with different limits, the
-// highest counts: lowering a limit takes no slot away. The holders of a key are read in one snapshot.
+// highest counts, because lowering a limit takes no slot away. The holders of a key are read in one snapshot.
 func (f *Findings) Keys(ctx context.Context, r store.QueueReader) error {
 	keys, err := r.Keys(ctx, keysMost)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // pausesMost is how many of the latest pauses of queues, and of actions, are compared with claims.
 const pausesMost = 100_000
 
-// span is the time in which something was paused.
-type span struct{ from, to time.Time } // to zero: it still is
+// span is a time in which something was paused.
+type span struct{ from, to time.Time } // to zero: it is still paused
 
 // subject is a queue or an action.
 type subject struct {
@@ -21,14 +21,14 @@ type subject struct {
 	name string
 }
 
-// claim is one that was made while its queue or action was paused, as far as is known.
+// claim is a claim that was made while its queue or action was paused, as far as is known.
 type claim struct {
 	id flow.ID
 	of subject
 	at time.Time
 }
 
-// ReadPauses notes when queues and actions were paused, from the history that a store has.
+// ReadPauses reads when queues and actions were paused from a store's history.
 func (f *Findings) ReadPauses(ctx context.Context, r store.PauseReader) error {
 	queues, err := r.PauseHistory(ctx, store.PausedQueue, "", 0, pausesMost)
 	if err != nil {
@@ -41,9 +41,9 @@ func (f *Findings) ReadPauses(ctx context.Context, r store.PauseReader) error {
 	return err
 }
 
-// Paused notes when queues and actions were paused, of each kind the latest first, as the history has it. It comes
-// before the executions, and once more behind them, for what was paused may have been resumed before the last of them
-// was read: what is in both was claimed wrongly.
+// Paused records when queues and actions were paused, from histories that are newest first for each kind. It is called before and after the
+// executions are read, because a pause may have been resumed before the last of them was read: a claim that is wrong by both histories is a
+// violation.
 func (f *Findings) Paused(histories ...[]store.Pause) {
 	defer f.judgeClaims(f.claims)
 	f.paused, f.claims = map[subject][]span{}, nil
@@ -61,9 +61,8 @@ func (f *Findings) Paused(histories ...[]store.Pause) {
 	}
 }
 
-// checkPaused looks whether the first attempt was claimed while its queue or action was paused. Of a later attempt the
-// history does not tell: its claim is not earlier than what a worker, with a clock of its own, has said of the one
-// before.
+// checkPaused checks whether the first attempt was claimed while its queue or action was paused. The history is not enough for later
+// attempts: a claim is not earlier than the times that a worker, by its own clock, reported for the previous attempt.
 func checkPaused(f *Findings, x *flow.Execution, events []flow.Event) {
 	if len(f.paused) == 0 {
 		return
@@ -90,13 +89,13 @@ func checkPaused(f *Findings, x *flow.Execution, events []flow.Event) {
 	}
 }
 
-// rejected reports whether an attempt, from its claim on, failed in the moment of that: what cannot be carried out ends whatever is paused.
+// rejected reports whether an attempt failed at the time of its claim: executions that cannot run end even during a pause.
 func rejected(events []flow.Event) bool {
 	i := slices.IndexFunc(events, func(e flow.Event) bool { return e.Type == flow.EvFailed })
 	return i >= 0 && events[i].At.Equal(events[0].At)
 }
 
-// pausedAt is the pause in which a claim was made; nil: it was made in none.
+// pausedAt returns the pause in which a claim was made; nil: there is none.
 func (f *Findings) pausedAt(c claim) *span {
 	for i, s := range f.paused[c.of] {
 		if c.at.After(s.from) && (s.to.IsZero() || c.at.Before(s.to)) {

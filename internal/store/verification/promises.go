@@ -2,24 +2,24 @@ package verification
 
 import "github.com/pawl-run/pawl/internal/store"
 
-// By is what looks at a promise.
+// By is the component that checks an invariant.
 type By int
 
 const (
-	Rows   By = iota // the store alone: Check
-	Engine           // an engine, which has the rules and forms
+	Rows   By = iota // the store itself, in Check
+	Engine           // an engine, which knows the rules and forms
 	Replay           // a replay of every history
 )
 
-// Promise is an invariant that a verification looks at.
+// Promise is an invariant that a verification checks.
 type Promise struct {
 	Number   int    // in docs/invariants.md
-	Says     string // what holds, as it stands there
+	Says     string // text of the invariant, as in that document
 	LookedAt string
 	By       By
 }
 
-// Promises are those that some verification looks at, by number.
+// Promises are the invariants that some verification checks, by number.
 var Promises = []Promise{
 	{1, "A history is a walk along the lifecycle's table: within an attempt the stage never goes back, and attempts count up.", "every event of every execution", Rows},
 	{2, "An end is final: status, outcome and finish time are written once.", "every execution", Rows},
@@ -59,22 +59,22 @@ var Promises = []Promise{
 	{67, "An execution that ended out of the cache has the outcome of an identical execution that completed and itself ran; the outcome was not older than the task or the submission allows. A stored outcome equals the output of its origin.", "every outcome in the cache, and what ended with one", Rows},
 }
 
-// How a promise stands. They are words of the API.
+// The states of a promise. They are part of the API.
 const (
 	Kept    = "kept"
 	Broken  = "broken"
 	Unknown = "unknown"
 )
 
-// Standing is what a verification found of a promise.
+// Standing is the result of a verification for one promise.
 type Standing struct {
 	Promise
 	State string
-	Times int // how many violations are of it
+	Times int // number of its violations
 }
 
-// Report says of each promise that was looked at whether it is kept. Where the rows broke so many that Check stopped
-// looking, those that it has not found broken are unknown.
+// Report returns for each checked promise whether it is kept. If there were so many violations that Check stopped early, promises without a
+// violation so far are unknown.
 func Report(broken []store.Violation, checkedBy ...By) (all []Standing) {
 	times := map[int]int{}
 	for _, b := range broken {

@@ -7,13 +7,13 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// ratesMost is how many slots of rates are compared with one another; those beyond are not looked at.
+// ratesMost is how many slots of rates are compared; further ones are ignored.
 const ratesMost = 1_000_000
 
-// slots are the moments from which a key's rate lets executions begin.
+// slots are the times from which a key's rate lets executions begin.
 type slots struct {
 	rate  flow.Rate
-	mixed bool // the key has had several rates, and what they allow together is not known
+	mixed bool // the key has had several rates, so their combined limit is unknown
 	all   []slot
 }
 
@@ -22,7 +22,7 @@ type slot struct {
 	id flow.ID
 }
 
-// checkRate notes an execution's slot.
+// checkRate records an execution's slot.
 func checkRate(f *Findings, x *flow.Execution) {
 	if x.Rate.Key == "" {
 		return
@@ -50,7 +50,7 @@ func checkRate(f *Findings, x *flow.Execution) {
 	s.all = append(s.all, slot{x.SlotAt, x.ID})
 }
 
-// Rates looks for keys of which more begin in a span than their rate allows, once all executions have been looked at.
+// Rates finds keys for which more executions begin in a span than their rate allows; it is called after all executions were checked.
 func (f *Findings) Rates() {
 	for key, s := range f.rates {
 		if s.mixed {

@@ -1,12 +1,12 @@
 package verification
 
-// TableRule is a statement that finds rows which break an invariant: an execution's id (or null) and what is wrong.
+// TableRule is a query for rows that violate an invariant: it returns an execution's id (or null) and the error.
 type TableRule struct {
 	Invariant int
 	SQL       string // with "{s}." before the name of each table
 }
 
-// TableRules are about tables that every store has with the same columns.
+// TableRules check tables that have the same columns in every store.
 var TableRules = []TableRule{
 	{26, `SELECT CAST(NULL AS uuid), 'schedule ' || v.schedule || ' has decided twice about ' || v.nominal FROM (
 		SELECT schedule, nominal, lag(last) OVER (PARTITION BY schedule ORDER BY nominal) >= nominal AS again FROM {s}.ticks WHERE tag = '') v

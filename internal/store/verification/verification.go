@@ -1,5 +1,5 @@
-// Package verification compares what a store keeps of an execution with what the lifecycle's tables allow. It is pure: a
-// backend loads the rows and asks.
+// Package verification compares the stored state of executions with the lifecycle's tables. It is pure: a backend loads the rows and calls
+// it.
 package verification
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Most is how many violations are gathered before a check stops looking.
+// Most is the number of violations after which a check stops.
 const Most = 1000
 
-// Findings collects what a check found. It is used by one goroutine.
+// Findings collects what a check found. It is for one goroutine.
 type Findings struct {
 	All []store.Violation
 
@@ -23,12 +23,12 @@ type Findings struct {
 	claims  []claim // made while their queues or actions were paused
 }
 
-// Add notes that an execution breaks an invariant, by its number in docs/invariants.md.
+// Add records that an execution violates an invariant, given by its number in docs/invariants.md.
 func (f *Findings) Add(invariant int, id flow.ID, format string, args ...any) {
 	f.All = append(f.All, store.Violation{Invariant: invariant, Execution: id, Say: fmt.Sprintf(format, args...)})
 }
 
-// Full reports whether enough has been found.
+// Full reports whether the check should stop.
 func (f *Findings) Full() bool { return len(f.All) >= Most }
 
 // Execution checks one execution, loaded with its outcome, and its whole history in order.
@@ -41,10 +41,10 @@ func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
 	replay(f, x, events)
 }
 
-// stagesOf are the stages that go with a place.
+// stagesOf are the stages that an execution can have at a place.
 var stagesOf = map[flow.Place][]flow.Stage{
 	flow.Delayed:  {flow.Requested},
-	flow.Waiting:  {flow.Requested, flow.Scheduled}, // put aside in its queue, and its key was full when it was tried again
+	flow.Waiting:  {flow.Requested, flow.Scheduled}, // it was put aside in its queue, and its key was full when it was tried again
 	flow.Ready:    {flow.Scheduled},
 	flow.Held:     {flow.Provisioning, flow.Running},
 	flow.Finished: {flow.Completed, flow.Failed, flow.Cancelled, flow.TimedOut},
@@ -53,9 +53,9 @@ var stagesOf = map[flow.Place][]flow.Stage{
 func checkPlace(f *Findings, x *flow.Execution) {
 	switch {
 	case x.Place == 0 && x.Stage == flow.Requested:
-		// Accepted, and not yet placed anywhere: a decision that spans transactions.
+		// Accepted, and not placed yet: the decision takes several transactions.
 	case x.Place == flow.Delayed && x.Stage == flow.Scheduled && x.Aside != nil:
-		// It was put aside, out of its queue.
+		// It was put aside and taken out of its queue.
 	case !slices.Contains(stagesOf[x.Place], x.Stage):
 		f.Add(13, x.ID, "it is %s and its place is %d: a slot is held exactly while scheduled, provisioning or running", x.Stage, x.Place)
 	}
@@ -77,11 +77,11 @@ func checkPlace(f *Findings, x *flow.Execution) {
 	}
 }
 
-// Row is what a workflow's rows say about one of its items.
+// Row is the state of one item in a workflow's rows.
 type Row struct {
-	Lives, Ended bool       // the workflow
+	Lives, Ended bool       // of the workflow
 	Names        bool       // the row of the item names this execution
-	As           flow.Stage // that the item has ended in; 0: it has not
+	As           flow.Stage // stage in which the item has ended; 0: unfinished
 }
 
 // Item compares an execution with its row in its workflow.
@@ -102,7 +102,7 @@ func Item(f *Findings, x *flow.Execution, r Row) {
 	}
 }
 
-// Inbox compares how many events an execution keeps ahead of a gap with how many it counts.
+// Inbox compares the number of stored events after a gap with the execution's count of them.
 func Inbox(f *Findings, x *flow.Execution, kept int) {
 	if kept != int(x.Inbox) {
 		f.Add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
@@ -147,11 +147,11 @@ func Wait(f *Findings, x *flow.Execution, w *flow.Wait) {
 // RuleStart is the enforcement that an execution leads.
 type RuleStart struct {
 	Rule   string
-	Signal flow.ID // zero: it does not exist, which a rule of its own finds
+	Signal flow.ID // zero: it does not exist, which another check reports
 }
 
-// Enforcement compares an execution without a parent with the enforcement that it leads; nil: there is none. there says whether the
-// signal that it was started for is, and the rules were asked about it.
+// Enforcement compares an execution without a parent with the enforcement that it leads; nil: there is none. there means that the signal
+// for which it was started exists and was matched with the rules.
 func Enforcement(f *Findings, x *flow.Execution, start *RuleStart, there bool) {
 	switch {
 	case start == nil && there:
@@ -163,7 +163,8 @@ func Enforcement(f *Findings, x *flow.Execution, start *RuleStart, there bool) {
 	}
 }
 
-// checkReused looks whether what reused an outcome, or was given an output, did nothing else, and whether nothing else did that.
+// checkReused checks that an execution that reused an outcome or got a supplied output did nothing else, and that no other execution did
+// that.
 func checkReused(f *Findings, x *flow.Execution, events []flow.Event) {
 	given := slices.ContainsFunc(events, func(e flow.Event) bool { return e.Type == flow.EvOverridden })
 	reused := slices.ContainsFunc(events, func(e flow.Event) bool { return e.Type == flow.EvReused })
@@ -180,7 +181,7 @@ func checkReused(f *Findings, x *flow.Execution, events []flow.Event) {
 	}
 }
 
-// Reused compares the outcome of an execution with that of the one whose outcome it reused.
+// Reused compares the outcome of an execution with the outcome that it reused.
 func Reused(f *Findings, x, of *flow.Execution) {
 	switch {
 	case of.Stage != flow.Completed:
@@ -215,7 +216,7 @@ func checkLimits(f *Findings, x *flow.Execution) {
 	}
 }
 
-// replay walks the history and compares where it leads with what is stored.
+// replay applies the history to the lifecycle's tables and compares the result with the stored state.
 func replay(f *Findings, x *flow.Execution, events []flow.Event) {
 	var stage flow.Stage
 	attempt := 0
