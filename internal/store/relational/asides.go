@@ -24,7 +24,7 @@ var (
 	qAside     = same(`SELECT ` + asides.names("") + ` FROM {s}.asides WHERE kind = $1::bigint AND id = $2`)
 )
 
-// putAsides writes which signals and waits are put aside.
+// putAsides records signals and waits that are put aside.
 func (t Tx) putAsides(ctx context.Context, all []store.Aside) error {
 	if len(all) == 0 {
 		return nil

@@ -24,12 +24,12 @@ var enforcements = Relation[flow.Enforcement]{
 	orNull(Column[flow.Enforcement]{"reason", JSON, func(a Args, e *flow.Enforcement) { a.Text(row.Reason(&e.Reason)) },
 		func(r Row, e *flow.Enforcement) error { return row.DecodeReason(&e.Reason, r.Peek()) }},
 		func(e *flow.Enforcement) bool { return e.Reason == flow.Reason{} }),
-	// The key of a window may be empty, which is not null.
+	// The key of a window may be empty, which must not become null.
 	orNull(text("held_in", func(e *flow.Enforcement) *string { return &e.Window }),
 		func(e *flow.Enforcement) bool { return e.Window == "" && e.State != flow.EnforcementBuffered }),
 }
 
-// listedEnforcements are the columns of enforcements, and the ids of their signals.
+// listedEnforcements has the columns of enforcements, and the ids of their signals.
 var listedEnforcements = append(slices.Clone(enforcements), id("id", func(e *flow.Enforcement) *flow.ID { return &e.Signal }))
 
 var switches = Relation[store.Switch]{
@@ -54,7 +54,7 @@ var (
 		return `SELECT ` + enforcements.names("") + ` FROM {s}.enforcements WHERE signal = $1 AND rule = $2` + d.forUpdate()
 	})
 
-	// The signals are locked against their removal.
+	// The signals are locked so that they cannot be removed.
 	qKeepSignals = sql(func(d dialect) string {
 		lock := ""
 		if d == postgres {
@@ -105,7 +105,7 @@ var (
 	}).whole()
 )
 
-// PutEnforcements writes enforcements, sorted. They come after the signals that they name.
+// PutEnforcements writes enforcements, sorted. Their signals must have been written before.
 func (t Tx) PutEnforcements(ctx context.Context, all []flow.Enforcement) error {
 	if len(all) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (t Tx) PutEnforcements(ctx context.Context, all []flow.Enforcement) error {
 	return queue(ctx, t, qInsertEnforcements, enforcements, all, "write %d enforcements")
 }
 
-// RetryEnforcements overwrites enforcements which have started nothing.
+// RetryEnforcements overwrites enforcements that have not started anything.
 func (t Tx) RetryEnforcements(ctx context.Context, all []flow.Enforcement) error {
 	return queue(ctx, t, qRetryEnforcements, enforcements, all, "write %d enforcements again")
 }
@@ -126,7 +126,7 @@ func (t Tx) LockEnforcement(ctx context.Context, signal int64, rule string) (flo
 	return one(ctx, t, Call{Statement: qLockEnforcement, Args: []any{signal, rule}}, enforcements, "enforcement of rule %q", rule)
 }
 
-// Match makes new signals matched ones.
+// Match marks new signals as matched.
 func (t Tx) Match(ctx context.Context, signals []int64) error {
 	return queue(ctx, t, qMatch, numbered, signals, "match %d signals")
 }
@@ -183,7 +183,7 @@ func (s Reader) Enforcements(ctx context.Context, f store.EnforcementFilter) ([]
 	if f.Rule != "" {
 		c.and(`e.rule = ?::text`, f.Rule)
 	}
-	if f.State != 0 { // in the text, where the planner sees that an index has this condition
+	if f.State != 0 { // as a literal, so that the planner sees that an index has this condition
 		c.and(fmt.Sprintf(`e.state = %d`, f.State))
 	}
 	if f.State > flow.EnforcementFolded {

@@ -26,7 +26,7 @@ var (
 		return `SELECT number, start + coalesce(octet_length(data), 0), last FROM {s}.inputs WHERE ` + d.of("$1") + ` ORDER BY start DESC LIMIT 1`
 	})
 
-	// Pieces follow one another without a gap, so a piece belongs to the page if it starts before the end of the page. The first piece may
+	// Pieces follow one another without gaps, so a piece belongs to the page if it starts before the end of the page. The first piece may
 	// start before the offset.
 	qPieces = sql(func(d dialect) string {
 		return `SELECT start, last, data FROM {s}.inputs WHERE ` + d.of("$1") + ` AND start < $2::bigint + ` + d.greatest("$3::bigint", "1") + `

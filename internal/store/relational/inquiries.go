@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// inquiryRow is an inquiry, with its question and answer encoded where it is written.
+// inquiryRow is an inquiry; for writing, its question and answer are encoded.
 type inquiryRow struct {
 	flow.Inquiry
 	question, answer string
@@ -44,7 +44,7 @@ var inquiries = Relation[inquiryRow]{
 
 var inquiryColumns = inquiries.names("i.")
 
-// inquiryKeys are keys to look up, ids are ids.
+// inquiryKeys are keys for look-ups, ids are ids.
 var (
 	inquiryKeys = Relation[flow.InquiryKey]{
 		id("asker", func(k *flow.InquiryKey) *flow.ID { return &k.Asker }),
@@ -53,7 +53,7 @@ var (
 	ids = Relation[flow.ID]{id("id", func(i *flow.ID) *flow.ID { return i })}
 )
 
-// assignment is one of the people, by name, to whom an open inquiry is put.
+// assignment is one person or group to whom an open inquiry is assigned.
 type assignment struct {
 	inquiry flow.ID
 	who     string
@@ -81,7 +81,7 @@ var (
 		return `SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE ` + d.in("i.execution", UUID) + ` AND i.state + 0 = 1`
 	})
 
-	// A workflow may have asked 10,000 times, and there may be as many open inquiries. Each condition for an open one fits one index alone.
+	// A workflow may have asked 10,000 times, and may have as many open inquiries. Each condition for an open inquiry fits only one index.
 	qAsking = sql(func(d dialect) string {
 		if d == sqlite {
 			return `SELECT * FROM (SELECT asker, id FROM inquiries INDEXED BY inquiries_open WHERE asker = ?1 AND closed_at IS NULL
@@ -95,7 +95,7 @@ var (
 	})
 
 	qAskers = sql(func(d dialect) string {
-		if d == sqlite { // the columns beside min() are those of the row that has the minimum
+		if d == sqlite { // columns next to min() have the values of the row with the minimum
 			return `SELECT asker, id, min(purpose) FROM inquiries INDEXED BY inquiries_open WHERE closed_at IS NULL GROUP BY asker
 				LIMIT ?1`
 		}
@@ -119,7 +119,7 @@ var (
 			ORDER BY i.id DESC`)
 	})
 
-	// A row is not written when its revision is not the one that was read, or when it is new and exists already.
+	// A row is not written if its revision differs from the one that was read, or if it is new and already exists.
 	qPutInquiries = sql(func(d dialect) string {
 		return inquiries.insert(d, "inquiries AS i") + ` ON CONFLICT (asker, purpose) DO UPDATE SET execution = excluded.execution,
 			state = excluded.state, revision = excluded.revision, asked_at = excluded.asked_at, due = excluded.due,
@@ -132,8 +132,8 @@ var (
 	qDropInquiries = sql(func(d dialect) string { return `DELETE FROM {s}.inquiries AS i WHERE ` + d.in("i.execution", UUID) })
 )
 
-// inquiryPage are the inquiries of a query, in its order. PostgreSQL, which sends whole answers, ends them where they fill a page for
-// certain, since forms and answers may be large. Stored JSON has up to six bytes for one byte of text, hence the factor.
+// inquiryPage returns the inquiries of a query, in its order. PostgreSQL sends whole answers, so the statement itself ends where they
+// certainly fill a page, because forms and answers may be large. Stored JSON has up to six bytes for each byte of text, hence the factor.
 func inquiryPage(d dialect, query string) string {
 	if d == sqlite {
 		return `SELECT ` + inquiryColumns + ` FROM (` + query + `) i`
@@ -173,13 +173,13 @@ func (t Tx) OpenInquiries(ctx context.Context, executions []flow.ID) ([]*flow.In
 	return store.Result(all, err, "look for the inquiries of %d executions", len(executions))
 }
 
-// InquiriesFor reads the inquiries whose answers executions wait for, or were the last to do so.
+// InquiriesFor reads the inquiries for which executions wait, or were the last to wait.
 func InquiriesFor(ctx context.Context, q Querier, executions []flow.ID) ([]*flow.Inquiry, error) {
 	all, err := allInquiries(ctx, q, Call{Statement: qInquiriesOf, Rows: ids.input(executions)})
 	return store.Result(all, err, "read the inquiries of %d executions", len(executions))
 }
 
-// allInquiries reads inquiries, however many bytes they have.
+// allInquiries reads inquiries without a limit on their bytes.
 func allInquiries(ctx context.Context, q Querier, c Call) (all []*flow.Inquiry, err error) {
 	c.Read = func(r Row) error {
 		i := &inquiryRow{}
@@ -190,7 +190,7 @@ func allInquiries(ctx context.Context, q Querier, c Call) (all []*flow.Inquiry, 
 	return all, err
 }
 
-// putInquiries writes inquiries, sorted as transactions wait for them.
+// putInquiries writes inquiries, sorted, because transactions wait for each other's.
 func (t Tx) putInquiries(ctx context.Context, all []*flow.Inquiry) error {
 	if len(all) == 0 {
 		return nil
@@ -211,7 +211,7 @@ func (t Tx) putInquiries(ctx context.Context, all []*flow.Inquiry) error {
 			return fmt.Errorf("write inquiry %s: %w", i.ID.Text(flow.InquiryPrefix), err)
 		}
 		put[n] = inquiryRow{*i, string(question), string(answer)}
-		if i.Revision > 0 { // it may have been put to others
+		if i.Revision > 0 { // its assignees may have changed
 			known = append(known, i.ID)
 		}
 		for _, who := range i.Assignees {
@@ -225,7 +225,7 @@ func (t Tx) putInquiries(ctx context.Context, all []*flow.Inquiry) error {
 	return store.Failed(err, "write %d inquiries", len(all))
 }
 
-// DropInquiries deletes the inquiries of executions that are removed.
+// DropInquiries deletes the inquiries of removed executions.
 func (t Tx) DropInquiries(ctx context.Context, executions []flow.ID) error {
 	return t.Queue(ctx, Call{Statement: qDropInquiries, Rows: ids.input(executions)})
 }
@@ -273,7 +273,7 @@ func (s Reader) openByID(ctx context.Context, c Call) (map[flow.ID]flow.ID, erro
 	return store.Result(found, err, "look for open inquiries")
 }
 
-// lastID is beyond every id.
+// lastID is greater than every id.
 var lastID = flow.ID([]byte(strings.Repeat("\xff", len(flow.ID{}))))
 
 // Inquiries implements store.InquiryReader.

@@ -20,12 +20,12 @@ var kept = Relation[store.Kept]{
 	blob("output", Bytes, func(k *store.Kept) *json.RawMessage { return &k.Output }),
 }
 
-// hashes are hashes to look up.
+// hashes are hashes for look-ups.
 var hashes = Relation[[sha256.Size]byte]{sum("hash", func(h *[sha256.Size]byte) *[sha256.Size]byte { return h })}
 
 var (
-	// Outputs are returned until they have reached a size. PostgreSQL, which answers for all hashes at once, tells the length of a value
-	// stored out of line without reading it.
+	// Outputs are returned up to a total size. PostgreSQL, which answers for all hashes at once, knows the length of a value that is stored
+	// out of line without reading it.
 	qKept = sql(func(d dialect) string {
 		if d == sqlite {
 			return `SELECT ` + kept.names("") + ` FROM kept WHERE hash = ?1 AND expires > ?2 AND coalesce(length(output), 0) <= ?3`
@@ -67,8 +67,8 @@ func (t Tx) Kept(ctx context.Context, of [][sha256.Size]byte, at time.Time, most
 	return store.Result(all, err, "look for kept outcomes")
 }
 
-// PutKept writes outcomes to keep, sorted: writing one waits for a transaction that has written the same hash. If a hash occurs several
-// times, the last one counts.
+// PutKept writes outcomes to the cache, sorted, because a write waits for a transaction that has written the same hash. If a hash occurs
+// several times, the last one counts.
 func (t Tx) PutKept(ctx context.Context, all []store.Kept) error {
 	if len(all) == 0 {
 		return nil

@@ -18,7 +18,7 @@ var meters = Relation[meter]{
 	moment("tat", func(m *meter) *time.Time { return &m.tat }),
 }
 
-// keys are texts to look up.
+// keys are texts for look-ups.
 var keys = Relation[string]{text("key", func(s *string) *string { return s })}
 
 var (

@@ -25,7 +25,7 @@ func (t Tx) DropOld(ctx context.Context, of store.Outdated, before time.Time, n 
 	return t.dropped(ctx, qDropOld[of], before, n)
 }
 
-// dropped runs a statement that deletes rows and returns one row for each, and counts them.
+// dropped runs a statement that deletes rows and returns one row for each, and returns their number.
 func (t Tx) dropped(ctx context.Context, q *Statement, args ...any) (n int, err error) {
 	err = t.Run(ctx, Call{Statement: q, Args: args, Read: func(Row) error {
 		n++

@@ -19,7 +19,7 @@ var pauses = Relation[store.Pause]{
 	text("reason", func(p *store.Pause) *string { return &p.Reason }),
 }
 
-// LastPause is the latest generation of pauses.
+// LastPause selects the latest generation of pauses.
 const LastPause = `coalesce((SELECT generation FROM {s}.pauses WHERE generation > 0 ORDER BY generation DESC LIMIT 1), 0)`
 
 var (
@@ -42,8 +42,8 @@ var (
 		AND ($2::bigint = 0 OR kind = $2::bigint) AND ($3::text = '' OR name = $3::text) ORDER BY generation DESC LIMIT $4`)
 )
 
-// ChangePause stores what decide makes of the latest pause of a subject, unless that is nil, and returns the subject's latest pause. No
-// other transaction may change pauses meanwhile.
+// ChangePause stores the result of decide for the latest pause of a subject, unless that is nil, and returns the subject's latest pause. No
+// other transaction may change pauses at the same time.
 func (t Tx) ChangePause(
 	ctx context.Context, of store.PauseKind, name string, decide func(now time.Time, last store.Pause) *store.Pause, now time.Time,
 ) (latest store.Pause, changed bool, err error) {
@@ -69,8 +69,7 @@ func (t Tx) ChangePause(
 // Pauses implements store.Pauses.
 func (t Tx) Pauses(ctx context.Context) ([]store.Pause, int64, error) { return Reader{t}.Pauses(ctx) }
 
-// Pauses implements store.PauseReader. The generation is read first: pauses that are made after that only make the list newer than the
-// generation says.
+// Pauses implements store.PauseReader. The generation is read first: pauses made after that only make the list newer than the generation.
 func (s Reader) Pauses(ctx context.Context) (all []store.Pause, last int64, err error) {
 	err = s.Run(ctx, Call{Statement: qLastPause, Read: readInt(&last)}, Call{Statement: qPauses, Read: into(&all, pauses)})
 	return all, last, store.Failed(err, "read pauses")

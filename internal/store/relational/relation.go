@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// Relation are the columns of a table, or of the rows that a statement is given. The text of statements, the types and values of their
-// parameters and the reader of the rows are made from it, so a name, a type and a value cannot get out of step:
+// Relation has the columns of a table, or of a statement's input rows. The text of statements, the types and values of their parameters,
+// and the reading of rows are all derived from it, so that names, types and values always agree:
 //
 //	meters := Relation[meter]{
 //		text("key", func(m *meter) *string { return &m.key }),
@@ -19,7 +19,7 @@ import (
 //	}
 type Relation[T any] []Column[T]
 
-// Column is one column. Its put gives exactly one parameter, and its get reads exactly one column.
+// Column is one column. Its put sets exactly one parameter, and its get reads exactly one column.
 type Column[T any] struct {
 	name string
 	of   Type
@@ -27,10 +27,10 @@ type Column[T any] struct {
 	get  func(Row, *T) error
 }
 
-// Type is the type of a column on PostgreSQL.
+// Type is the type of a column in PostgreSQL.
 type Type string
 
-// The types. Of an Int4 and an Int2 the columns are narrower; SQLite has one type for all three.
+// The types. Columns of type Int4 and Int2 are narrower; SQLite has one type for all three.
 const (
 	Int8  Type = "bigint"
 	Int4  Type = "integer"
@@ -42,7 +42,7 @@ const (
 	Bytes Type = "bytea"
 )
 
-// plain is a column that has a value for each row.
+// plain is a column with a value in each row.
 func plain[T, V any](name string, of Type, at func(*T) *V, put func(Args, V), get func(Row) V) Column[T] {
 	return Column[T]{name, of, func(a Args, x *T) { put(a, *at(x)) }, func(r Row, x *T) error {
 		*at(x) = get(r)
@@ -66,7 +66,7 @@ func textOrNull[T any](name string, at func(*T) *string) Column[T] {
 	return orNull(text(name, at), func(x *T) bool { return *at(x) == "" })
 }
 
-// number is a column of one of the types of integers.
+// number is a column with one of the integer types.
 func number[T any, V ~int | ~int64 | ~uint8](name string, of Type, at func(*T) *V) Column[T] {
 	return plain(name, of, at, func(a Args, v V) { a.Int(int64(v)) }, func(r Row) V { return V(r.Int()) })
 }
@@ -94,13 +94,13 @@ func sum[T any](name string, at func(*T) *[32]byte) Column[T] {
 	})
 }
 
-// blob are bytes; empty is null.
+// blob is a column of bytes; empty is null.
 func blob[T any, V ~[]byte](name string, of Type, at func(*T) *V) Column[T] {
 	c := plain(name, of, at, func(a Args, v V) { a.Bytes(v) }, func(r Row) V { return bytesOf(r) })
 	return orNull(c, func(x *T) bool { return len(*at(x)) == 0 })
 }
 
-// orNull is a column that is null where empty says so.
+// orNull makes a column null if empty returns true.
 func orNull[T any](c Column[T], empty func(*T) bool) Column[T] {
 	put := c.put
 	c.put = func(a Args, x *T) {
@@ -113,7 +113,7 @@ func orNull[T any](c Column[T], empty func(*T) bool) Column[T] {
 	return c
 }
 
-// names are the columns' names behind a prefix ("i." or ""), separated by commas.
+// names returns the names of the columns with a prefix ("i." or ""), separated by commas.
 func (t Relation[T]) names(prefix string) string {
 	return t.each(func(_ int, c Column[T]) string { return prefix + c.name })
 }
@@ -126,8 +126,8 @@ func (t Relation[T]) each(as func(i int, c Column[T]) string) string {
 	return strings.Join(all, ", ")
 }
 
-// rows is a subquery with the rows of the input. On PostgreSQL the functions of one SELECT list advance together, so the rows come in the
-// order of the arrays. FROM unnest($1, $2, …) gives the same rows, but fills a tuplestore for each column.
+// rows returns a subquery with the rows of the input. On PostgreSQL, the functions of one SELECT list advance together, so the rows have
+// the order of the arrays. FROM unnest($1, $2, …) gives the same rows, but fills a tuplestore for each column.
 func (t Relation[T]) rows(d dialect) string {
 	return "(SELECT " + t.each(func(i int, c Column[T]) string {
 		if d == postgres {
@@ -137,13 +137,13 @@ func (t Relation[T]) rows(d dialect) string {
 	}) + ")"
 }
 
-// Inserted are the columns, by table, that statements insert, with their types. A test compares them with the schema.
+// Inserted has the columns that statements insert, by table, with their types. A test compares them with the schema.
 var Inserted map[string]map[string]Type
 
-// insert is an INSERT of the input into a table that has these columns. Rows are written one after the other, in the order given.
+// insert returns an INSERT of the input into a table with these columns. Rows are inserted one after the other, in the given order.
 func (t Relation[T]) insert(d dialect, table string) string {
 	name, _, _ := strings.Cut(table, " ")
-	if Inserted == nil { // statements are declared while the package's variables are made
+	if Inserted == nil { // statements are declared while the package's variables are initialised
 		Inserted = map[string]map[string]Type{}
 	}
 	Inserted[name] = map[string]Type{}
@@ -157,8 +157,8 @@ func (t Relation[T]) insert(d dialect, table string) string {
 	return into + `VALUES (` + t.each(func(i int, _ Column[T]) string { return fmt.Sprintf("?%d", i+1) }) + `)`
 }
 
-// insertOf is an insert into a table whose first column is the execution that a row belongs to: its id, or its number on SQLite, where an
-// unknown execution has none and the row is refused.
+// insertOf is an insert into a table whose first column is the execution of a row: its id, or its number on SQLite, where an unknown
+// execution has no number and the row is refused.
 func (t Relation[T]) insertOf(d dialect, table string) string {
 	insert := t.insert(d, table)
 	if d == sqlite {
@@ -175,7 +175,7 @@ func (t Relation[T]) upsert(d dialect, table string, key ...string) string {
 		rest.each(func(_ int, c Column[T]) string { return c.name + " = excluded." + c.name })
 }
 
-// read reads the columns of a row, in order. It reads them all, and returns the first error.
+// read reads the columns of a row, in order. It always reads all of them, and returns the first error.
 func (t Relation[T]) read(r Row, to *T) (err error) {
 	for i := range t {
 		if bad := t[i].get(r, to); err == nil {
@@ -185,15 +185,15 @@ func (t Relation[T]) read(r Row, to *T) (err error) {
 	return err
 }
 
-// Rows are the input of a statement: rows of columns with types.
+// Rows are the input rows of a statement, with typed columns.
 type Rows struct {
 	N     int
 	Types []Type
-	// Put gives the value of one column of one row.
+	// Put passes the value of one column of one row to a.
 	Put func(row, column int, a Args)
 }
 
-// input are rows as the input of a statement. They are not copied.
+// input returns rows as the input of a statement. It does not copy them.
 func (t Relation[T]) input(all []T) *Rows {
 	types := make([]Type, len(t))
 	for i, c := range t {

@@ -1,8 +1,9 @@
-// Package relational has the nouns that both databases of the store keep alike: their columns, their statements, and the methods of the
-// port. A statement is written once, in PostgreSQL's words, with fragments where the databases differ (dialect.go). The stores run it: on
-// PostgreSQL a statement takes all rows of its input at once, as one array for each column; SQLite runs it once for each row.
+// Package relational has the tables that both databases of the store have in common: their columns, their statements, and the methods of
+// the port. A statement is written once, in PostgreSQL's SQL, with fragments where the databases differ (dialect.go). The stores run it:
+// PostgreSQL gets all input rows at once, as one array for each column; SQLite runs the statement once for each row.
 //
-// Executions, wait lists of keys, workflows and logs are not here. Their tables differ, and their statements are tuned for each database.
+// Executions, wait lists of keys, workflows and logs are not part of it. Their tables differ, and their statements are tuned for each
+// database.
 package relational
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// Querier runs statements, in a transaction or each Run in a snapshot of its own. The calls of one Run are one round trip. An error says
-// store.ErrConflict if a row that a call writes exists already.
+// Querier runs statements, in a transaction or with one snapshot for each Run. The calls of one Run take one round trip. The error is
+// store.ErrConflict if a row that a call inserts already exists.
 type Querier interface {
 	Run(ctx context.Context, calls ...Call) error
 }
@@ -26,31 +27,31 @@ type Querier interface {
 // Writer is the Querier of a transaction.
 type Writer interface {
 	Querier
-	// Queue is Run for calls whose answers no decision needs: the store may run them with the next Run or with the commit, and only then
-	// does an error of theirs show.
+	// Queue is Run for calls whose answers no decision needs: the store may run them with the next Run or with the commit, and their errors
+	// may appear only then.
 	Queue(ctx context.Context, calls ...Call) error
 }
 
-// Tx implements methods of store.Tx, and writes what Apply is given.
+// Tx implements methods of store.Tx, and writes parts of Apply.
 type Tx struct{ Writer }
 
 // Reader implements methods of store.Reader.
 type Reader struct{ Querier }
 
-// Call is one statement with its parameters, and what reads its rows.
+// Call is one statement with its parameters and the function that reads its rows.
 type Call struct {
 	Statement *Statement
-	Rows      *Rows // input of a statement that takes rows, and is not run without any; nil: it takes none
-	Args      []any // parameters behind the columns of the input, of the types that bind knows
-	// Read is called for each row of the answer; nil: there are none. Its first error is returned when the answer has been read. After
+	Rows      *Rows // input rows; a statement with input is not run if there are none; nil: it takes no rows
+	Args      []any // parameters after the columns of the input, of the types that bind accepts
+	// Read is called for each row of the answer; nil: there are no rows. Its first error is returned after the answer was read. After
 	// ErrEnough it is not called again.
 	Read func(Row) error
 }
 
-// ErrEnough ends the reading of rows, and is no error.
+// ErrEnough ends the reading of rows without an error.
 var ErrEnough = errors.New("enough rows")
 
-// Bind gives a call's parameters to a.
+// Bind passes a call's parameters to a.
 func (c *Call) Bind(a Args) {
 	for _, v := range c.Args {
 		bind(a, v)
@@ -74,11 +75,11 @@ func bind(a Args, v any) {
 	case time.Time:
 		a.Int(row.Micros(v))
 	default:
-		panic(fmt.Sprintf("a parameter is a %T", v)) // a mistake in this package
+		panic(fmt.Sprintf("a parameter is a %T", v)) // an error in this package
 	}
 }
 
-// Args takes the values of parameters, one after the other.
+// Args receives the values of parameters, one after the other.
 type Args interface {
 	Null()
 	Int(int64)
@@ -87,11 +88,11 @@ type Args interface {
 	Bytes([]byte)
 }
 
-// Row is one row of an answer. Its columns are read one after the other. Null is the zero value.
+// Row is one row of an answer. Its columns are read one after the other. Null is read as the zero value.
 type Row interface {
 	Int() int64
 	Bool() bool
-	// Peek returns bytes that live until the next row.
+	// Peek returns bytes that are valid until the next row.
 	Peek() []byte
 }
 
@@ -107,7 +108,7 @@ func idOf(r Row) (id flow.ID) {
 // bytesOf reads a copy; empty is nil.
 func bytesOf(r Row) []byte { return append([]byte(nil), r.Peek()...) }
 
-// list reads all rows of a call. The format what names the rows in an error: "ticks of schedule %q".
+// list reads all rows of a call. The format what describes the rows in errors: "ticks of schedule %q".
 func list[T any](ctx context.Context, q Querier, c Call, of Relation[T], what string, in ...any) (all []T, err error) {
 	c.Read = into(&all, of)
 	err = q.Run(ctx, c)
@@ -142,8 +143,8 @@ func readInt(to *int64) func(Row) error {
 	}
 }
 
-// write runs a statement that takes rows, if there are any: nearly every transaction has none, and allocates nothing for them. The format
-// what names their number in an error.
+// write runs a statement that takes rows, if there are any: nearly every transaction has none, and must not allocate for them. The format
+// what contains their number, for errors.
 func write[T any](ctx context.Context, t Tx, s *Statement, of Relation[T], all []T, what string) error {
 	if len(all) == 0 {
 		return nil
@@ -159,7 +160,7 @@ func queue[T any](ctx context.Context, t Tx, s *Statement, of Relation[T], all [
 	return store.Failed(t.Queue(ctx, Call{Statement: s, Rows: of.input(all)}), what, len(all))
 }
 
-// due reads up to n rows that are due, and when the next of the others is.
+// due reads up to n due rows, and the time at which the next one is due.
 func due[T any](
 	ctx context.Context, q Querier, now, later *Statement, of Relation[T], at time.Time, n int, what string,
 ) (all []T, next time.Time, err error) {
@@ -171,13 +172,13 @@ func due[T any](
 	return all, next, store.Failed(err, "%s", what)
 }
 
-// filter are conditions that a list is asked for with.
+// filter has the conditions of a list.
 type filter struct {
 	conditions []string
 	args       []any
 }
 
-// and adds a condition, in which "?" stands for the next of its values.
+// and adds a condition, in which each "?" stands for the next of its values.
 func (f *filter) and(condition string, values ...any) {
 	for _, v := range values {
 		f.args = append(f.args, v)

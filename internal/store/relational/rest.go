@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// rest are the rows that a decision changes beside executions and signals, in the order in which all transactions write them. Rows that the
-// lock of a concurrency key protects are written at once; of the others the store may keep an error for the commit.
+// rest writes the rows of a decision other than executions and signals, in the order in which all transactions write them. Rows that the
+// lock of a concurrency key protects are written at once; errors of the others may appear at the commit.
 var rest = []func(context.Context, Tx, *store.Delta) error{
 	func(ctx context.Context, t Tx, d *store.Delta) error {
 		return write(ctx, t, qDropShares, keys, d.Shares.Dropped, "drop the shares of %d keys")
@@ -38,7 +38,7 @@ var rest = []func(context.Context, Tx, *store.Delta) error{
 	func(ctx context.Context, t Tx, d *store.Delta) error { return t.putAsides(ctx, d.Asides) },
 }
 
-// PutRest writes what a decision changes beside executions and signals.
+// PutRest writes the changes of a decision other than executions and signals.
 func (t Tx) PutRest(ctx context.Context, d *store.Delta) error {
 	for _, put := range rest {
 		if err := put(ctx, t, d); err != nil {

@@ -27,7 +27,7 @@ var reusable = Relation[store.Reusable]{
 
 var (
 	qReuse = sql(func(d dialect) string {
-		if d == sqlite { // OR FAIL: it writes one row, so it has nothing to undo and needs no statement journal
+		if d == sqlite { // OR FAIL: it writes one row, so there is nothing to undo and no statement journal is needed
 			return `INSERT OR FAIL INTO reuses (workflow, task, idx, origin, hash, output) SELECT ` + d.execution("?1") + `, ?2, ?3, ?4, ?5, d.output
 				FROM ended d WHERE d.n = ` + d.execution("?6") + ` AND d.stage = 6`
 		}
@@ -36,7 +36,7 @@ var (
 			d.lookUp("ended", "d", `d.id = v.source AND d.stage = 6`)
 	}).exactly(store.ErrNotFound, "executions whose outcomes are to be reused have been removed or have not completed")
 
-	// PostgreSQL, which sends whole answers, tells the length of a value stored out of line without reading it.
+	// PostgreSQL sends whole answers, and knows the length of a value that is stored out of line without reading it.
 	qReusable = sql(func(d dialect) string {
 		items := `FROM {s}.reuses r WHERE r.workflow = ` + d.execution("$1") + ` AND r.task = $2 AND r.idx >= $3::bigint AND $5::bigint >= 0
 			ORDER BY r.idx LIMIT $4`
@@ -92,7 +92,7 @@ func (t Tx) DropReusable(ctx context.Context, workflow flow.ID, tasks []string) 
 	return t.Queue(ctx, Call{Statement: qDropReusable, Rows: keys.input(tasks), Args: []any{workflow}})
 }
 
-// DropReuses deletes what reruns that have ended would have reused.
+// DropReuses deletes the remaining outcomes of reruns that have ended.
 func (t Tx) DropReuses(ctx context.Context, workflows []flow.ID) error {
 	return t.Queue(ctx, Call{Statement: qDropReuses, Rows: ids.input(workflows)})
 }

@@ -55,7 +55,7 @@ var (
 	qAddTicks     = sql(func(d dialect) string { return ticks.insert(d, "ticks") })
 )
 
-// LockSchedules implements store.Schedules, and waits for a transaction that has locked some of them, unless it is to pass them by.
+// LockSchedules implements store.Schedules. It waits for a transaction that has locked some of them, unless pass is set.
 func (t Tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]store.Schedule, error) {
 	q := qLockSchedules
 	if pass {

@@ -37,7 +37,7 @@ var signals = Relation[flow.Signal]{
 
 var signalColumns = signals.names("")
 
-// signalKeys are keys to look up, numbered are numbers of signals.
+// signalKeys are keys for look-ups, numbered are numbers of signals.
 var (
 	signalKeys = Relation[store.SignalKey]{
 		text("trigger", func(k *store.SignalKey) *string { return &k.Trigger }),
@@ -67,7 +67,7 @@ var (
 			JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.hash ORDER BY s.at DESC LIMIT 1) s ON true`
 	})
 
-	// A window may take a signal between the snapshot of this statement and its lock, so the next statement checks again.
+	// A window may buffer a signal between the snapshot of this statement and its lock, so the next statement checks again.
 	qLockOld = sql(func(d dialect) string {
 		return `SELECT n FROM {s}.signals k WHERE ` + d.from("trigger", "$1::text") + ` AND at < $2::bigint AND state = 2 AND ` + notBuffered +
 			` ORDER BY trigger, at, n LIMIT $3` + d.skipLocked()
@@ -81,7 +81,7 @@ var (
 	qDropSignals  = sql(func(d dialect) string { return `DELETE FROM {s}.signals WHERE ` + d.in("n", Int8) })
 
 	qOldestSignals = sql(func(d dialect) string {
-		if d == sqlite { // a condition on the trigger's name goes from one to the next in the index, and skips the signals of each
+		if d == sqlite { // a condition on the name of the trigger jumps from one name to the next in the index, and skips the signals of each
 			return `WITH RECURSIVE t (name) AS (SELECT min(trigger) FROM signals WHERE trigger > ?1
 					UNION ALL SELECT (SELECT min(s.trigger) FROM signals s WHERE s.trigger > t.name) FROM t WHERE t.name IS NOT NULL)
 				SELECT name, (SELECT min(s.at) FROM signals s WHERE s.trigger = name) FROM t WHERE name IS NOT NULL LIMIT ?2`
@@ -113,8 +113,8 @@ func NotAside(kind store.AsideKind, id, now string) string {
 		IS NULL`, kind, id, now)
 }
 
-// signalPage are the signals of a query, in its order. PostgreSQL, which sends whole answers, ends them where a page is full, since the
-// data of signals may be large.
+// signalPage returns the signals of a query, in its order. PostgreSQL sends whole answers, so the statement itself ends where a page is
+// full, because the data of signals may be large.
 func signalPage(d dialect, query string) string {
 	if d == sqlite {
 		return `SELECT ` + signalColumns + ` FROM (` + query + `)`
@@ -140,7 +140,7 @@ func readSignals(ctx context.Context, q Querier, c Call, what string, in ...any)
 	return store.Result(all, err, what, in...)
 }
 
-// PutSignals writes signals, sorted by key: writing one waits for a transaction that has written the same key.
+// PutSignals writes signals, sorted by key, because a write waits for a transaction that has written the same key.
 func (t Tx) PutSignals(ctx context.Context, all []flow.Signal) error {
 	if len(all) == 0 {
 		return nil
@@ -232,7 +232,7 @@ func (s Reader) HasSignal(ctx context.Context, key store.SignalKey) (has bool, e
 	return store.Result(has, err, "look up signal %q of %s", key.Key, key.Trigger)
 }
 
-// Signals implements store.SignalReader. Each combination of conditions has an index that has the order as well.
+// Signals implements store.SignalReader. For each combination of conditions there is an index that also has the order.
 func (s Reader) Signals(ctx context.Context, f store.SignalFilter) ([]flow.Signal, error) {
 	var c filter
 	for _, k := range []struct{ column, value string }{{"trigger", f.Trigger}, {"subject", f.Subject}, {"source", f.Source}} {

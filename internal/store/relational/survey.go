@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// Counts of live executions. The columns that they need are the same in both databases. Places are numbered as in flow.Place: 2 waits in
+// Counts of live executions. The columns that they read are the same in both databases. Places have the numbers of flow.Place: 2 waits in
 // its key's wait list, 3 is ready in its queue, 4 is held by a worker or the engine.
 var (
 	qQueues = same(`SELECT queue, count(*), min(queued_at) FROM {s}.live WHERE place = 3 GROUP BY queue ORDER BY queue`).whole()
@@ -22,7 +22,7 @@ var (
 		flow.Waiting: same(`SELECT count(*) FROM {s}.live WHERE key = $1 AND place = 2 AND (priority > $2 OR priority = $2 AND ticket < $3)`),
 	}
 
-	// SQLite draws the numbers of executions in the order of submission.
+	// On SQLite the numbers of executions have the order of submission.
 	qUnfinished = sql(func(d dialect) string {
 		oldest := `min(created_at)`
 		if d == sqlite {
@@ -33,8 +33,8 @@ var (
 
 	qUnapplied = same(`SELECT (SELECT count(*) FROM {s}.inbox), (SELECT count(*) FROM {s}.inquiries WHERE state = 1)`).whole()
 
-	// SQLite has no transactions of other clients, and Pawl's own are short. A user of PostgreSQL sees the transactions of other roles only as
-	// a member of pg_read_all_stats.
+	// SQLite has no transactions of other clients, and Pawl's own are short. On PostgreSQL, only members of pg_read_all_stats see the
+	// transactions of other roles.
 	qOldestTransaction = sql(func(d dialect) string {
 		if d == sqlite {
 			return `SELECT 0`

@@ -24,8 +24,8 @@ var uploadReferences = Relation[store.UploadReference]{
 // kept is the condition that an upload has ended and was not dropped.
 func (d dialect) kept() string { return ` AND sum IS NOT NULL AND ` + d.not("dropped") }
 
-// A submission locks the uploads that it names FOR KEY SHARE. The only statement for which it waits is qDropUploads, whose rows were locked
-// FOR UPDATE and skipped if they were locked already: no deadlock. qKeepUpload changes no key, so no submission waits for it.
+// A submission locks its uploads FOR KEY SHARE. It waits only for qDropUploads, whose rows were locked FOR UPDATE, skipping locked ones, so
+// there is no deadlock. qKeepUpload changes no key, so no submission waits for it.
 var (
 	qBeginUpload = same(`INSERT INTO {s}.uploads (id, sum, size, until, dropped) VALUES ($1, NULL, 0, $2::bigint, false)`)
 
@@ -54,7 +54,7 @@ var (
 		return `SELECT id FROM {s}.uploads WHERE ` + d.not("dropped") + ` AND until <= $1::bigint ORDER BY until LIMIT $2` + d.skipLocked()
 	})
 
-	// The uploads are locked, so no execution can begin to reference one meanwhile.
+	// The uploads are locked, so no execution can begin to refer to one at the same time.
 	qReferencedUploads = sql(func(d dialect) string {
 		return `UPDATE {s}.uploads AS u SET until = $2::bigint WHERE ` + d.in("id", UUID) + ` AND ` + isReferenced
 	})
@@ -74,7 +74,7 @@ var (
 	qAddUploadReferences = sql(func(d dialect) string { return uploadReferences.insertOf(d, "holds") + ` ON CONFLICT DO NOTHING` })
 )
 
-// isReferenced is true, or null, if an execution references upload u.
+// isReferenced is true, or null, if an execution refers to upload u.
 const isReferenced = `(SELECT true FROM {s}.holds h WHERE h.upload = u.id LIMIT 1)`
 
 // BeginUpload implements store.Uploads.
@@ -135,7 +135,7 @@ func (t Tx) ForgetUploads(ctx context.Context, all []flow.ID) error {
 	return store.Failed(t.Run(ctx, Call{Statement: qForget, Rows: ids.input(all)}), "forget uploads")
 }
 
-// AddUploadReferences keeps uploads for executions. The same upload may be named twice.
+// AddUploadReferences keeps uploads for executions. The same upload may occur twice.
 func (t Tx) AddUploadReferences(ctx context.Context, all []store.UploadReference) error {
 	return queue(ctx, t, qAddUploadReferences, uploadReferences, all, "hold %d uploads")
 }

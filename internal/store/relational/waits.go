@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// waitRow is a wait, with its detail encoded where it is written.
+// waitRow is a wait; for writing, its detail is encoded.
 type waitRow struct {
 	flow.Wait
 	detail string
@@ -65,7 +65,7 @@ var (
 	})
 )
 
-// uncorrelatedRows are signals about which open waits are still to be asked.
+// uncorrelatedRows are signals for which open waits must still be checked.
 var uncorrelatedRows = Relation[int64]{number("signal", Int8, func(n *int64) *int64 { return n })}
 
 // readWaits reads waits.
@@ -100,8 +100,8 @@ func (t Tx) Taken(ctx context.Context, of store.WorkflowAttempt, numbers []int64
 	return store.Result(taken, err, "look who took %d signals", len(numbers))
 }
 
-// putWaits writes waits, and deletes those of the executions in drop. Taking a signal waits for a transaction that is taking the same one,
-// so they are sorted.
+// putWaits writes waits, and deletes those of the executions in drop. The waits are sorted, because taking a signal waits for a transaction
+// that is taking the same one.
 func (t Tx) putWaits(ctx context.Context, all []flow.Wait, drop []flow.ID) error {
 	if len(all)+len(drop) == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (t Tx) DropWaits(ctx context.Context, executions []flow.ID) error {
 	return t.Queue(ctx, Call{Statement: qDropWaits, Rows: ids.input(executions)})
 }
 
-// putUnmet notes about which signals open waits must still be asked, and about which they have been.
+// putUncorrelated records for which signals open waits must still be checked, and for which they have been checked.
 func (t Tx) putUncorrelated(ctx context.Context, add, met []int64) error {
 	if len(add)+len(met) == 0 {
 		return nil

@@ -25,7 +25,7 @@ var windowKeys = Relation[store.WindowKey]{
 	text("key", func(k *store.WindowKey) *string { return &k.Key }),
 }
 
-// closed are signals that a window buffers, with what becomes of them.
+// closed are signals that a window buffers, with their new state.
 var closed = Relation[flow.Enforcement]{
 	number("signal", Int8, func(e *flow.Enforcement) *int64 { return &e.Number }),
 	text("rule", func(e *flow.Enforcement) *string { return &e.Rule }),
@@ -96,7 +96,7 @@ func (t Tx) BufferedIn(ctx context.Context, key store.WindowKey, n int) (all []s
 	return store.Result(all, err, "read the signals that window %q of rule %s holds", key.Key, key.Rule)
 }
 
-// StateIn is the state in which a closing leaves the enforcement of a signal.
+// StateIn returns the state that a closing gives to the enforcement of a signal.
 func StateIn(k *store.Closing, signal int64) flow.EnforcementState {
 	if signal == k.Lead {
 		return k.State
@@ -104,7 +104,7 @@ func StateIn(k *store.Closing, signal int64) flow.EnforcementState {
 	return row.StateOfFolded(k.State)
 }
 
-// Written are the signals of a closing whose enforcements name them one by one: the leading one first.
+// Written returns the signals of a closing whose enforcements refer to them one by one, the leading one first.
 func Written(k *store.Closing) []int64 {
 	all := []int64{k.Lead}
 	for _, n := range k.Signals {
@@ -115,8 +115,8 @@ func Written(k *store.Closing) []int64 {
 	return all
 }
 
-// CloseWindow closes a window. written are the signals of k.Signals, or the leading one, whose enforcements are in the database: the caller
-// has changed the others, which it has yet to write.
+// CloseWindow closes a window. written are those of k.Signals, or the leading one, whose enforcements are in the database: the caller has
+// changed the other enforcements, which are not written yet.
 func (t Tx) CloseWindow(ctx context.Context, k *store.Closing, written []int64) error {
 	ends := make([]flow.Enforcement, len(written))
 	for i, n := range written {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// archived takes a tree of executions with all that is known of it, removes it, and inserts it as an archive has it: what is read then is
-// what was, and no queue or line has it.
+// archived reads a tree of executions with everything about it, removes it, and inserts it as an archive does: then the same is read again,
+// and no queue or wait list contains it.
 func archived(b *bench) {
 	label := func(r *flow.Request) { r.Labels = map[string]string{"k": "v"} }
 	wf := b.workflow(label)
@@ -55,7 +55,7 @@ func archived(b *bench) {
 				Input: []store.InputPiece{{Execution: typed, Number: 1, Data: []byte("abc"), Last: true}}})
 		})
 	}
-	// One that is there already leaves nothing of the others.
+	// If one exists already, none of the others is inserted.
 	other := b.finished()
 	twice := b.get(other)
 	wantErr(b, "an execution that is there", insert(append(slices.Clone(drafts), store.Archived(twice, b.events(other, 0, 100)))...), store.ErrConflict)
@@ -92,5 +92,5 @@ func archived(b *bench) {
 	b.clean()
 
 	b.remove(parentsFirst...)
-	must(b, insert(drafts...)) // nothing is left of the first one
+	must(b, insert(drafts...)) // nothing was inserted by the first one
 }

@@ -27,13 +27,13 @@ func (b *bench) asking(purpose string, q flow.Question, change ...func(*flow.Req
 	return d, i
 }
 
-// ask stores executions that wait for answers.
+// ask stores an execution that waits for answers, with its inquiries.
 func (b *bench) ask(d *flow.Draft, all ...*flow.Inquiry) {
 	b.Helper()
 	must(b, b.putInquiries(d, all...))
 }
 
-// putInquiries stores a draft, if there is one, and inquiries.
+// putInquiries stores inquiries, and a draft if there is one.
 func (b *bench) putInquiries(d *flow.Draft, all ...*flow.Inquiry) error {
 	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 		if d != nil {
@@ -67,7 +67,7 @@ func (b *bench) answer(i *flow.Inquiry, by, value string) error {
 	return b.putInquiries(d, i)
 }
 
-// inquiries checks that inquiries are kept, found by id, key and execution, and written on the condition of their revision.
+// inquiries checks that inquiries are stored, found by id, key and execution, and written only with the right revision.
 func inquiries(b *bench) {
 	q := flow.Question{Title: "Release é?", Text: "All of it", Form: json.RawMessage(`{"type":"object","z":"\u0000<é","a":1}`), Assignees: []string{"ada", "group:release"},
 		Exclude: []string{"bob"}, Accept: "answer.ok", Expires: time.Hour, Default: json.RawMessage(`{"ok":false}`), DefaultDeclined: true}
@@ -191,14 +191,14 @@ func inquiryPages(b *bench) {
 	}
 }
 
-// racingInquiries lets eight writers ask under one key at once: one of them does.
+// racingInquiries lets eight writers ask under one key concurrently: one of them succeeds.
 func racingInquiries(b *bench) {
 	for round := range 5 {
 		raceInquiry(b, fmt.Sprintf("round %d", round), func(int) store.Store { return b.s })
 	}
 }
 
-// doubleInquiry is racingInquiries over two stores.
+// doubleInquiry is racingInquiries with two stores.
 func doubleInquiry(s *shared) {
 	for round := range 5 {
 		raceInquiry(s.bench, fmt.Sprintf("round %d", round), func(i int) store.Store { return s.both[i%2] })
@@ -224,7 +224,7 @@ func raceInquiry(b *bench, purpose string, on func(int) store.Store) {
 	equal(b, "writers that asked", won, 1)
 }
 
-// racingAnswers lets answers and an expiry meet on one inquiry: one of them ends it.
+// racingAnswers lets answers and an expiry race for one inquiry: one of them ends it.
 func racingAnswers(b *bench) {
 	for range 5 {
 		d, i := b.asking("p", flow.Question{Title: "t", Expires: time.Minute})
@@ -258,7 +258,7 @@ func racingAnswers(b *bench) {
 	}
 }
 
-// inquiryViolations plants what no engine writes.
+// inquiryViolations plants rows that no engine writes.
 func inquiryViolations(b *bench) {
 	put := func(i *flow.Inquiry) {
 		b.Helper()

@@ -22,7 +22,7 @@ func (b *bench) awaiting(subject string, change ...func(*flow.Request)) (*flow.D
 	return d, w
 }
 
-// putWaits stores drafts, if there are any, and waits.
+// putWaits stores waits, and drafts if there are any.
 func (b *bench) putWaits(drafts []*flow.Draft, all []flow.Wait, drop ...flow.ID) error {
 	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 		if len(drafts) > 0 {
@@ -34,7 +34,7 @@ func (b *bench) putWaits(drafts []*flow.Draft, all []flow.Wait, drop ...flow.ID)
 	})
 }
 
-// paid stores signals about a subject and returns their numbers.
+// paid stores n signals about a subject and returns them.
 func (b *bench) paid(subject string, n int) (all []flow.Signal) {
 	b.Helper()
 	for range n {
@@ -56,7 +56,7 @@ func (b *bench) takeSignal(w flow.Wait, signal int64) error {
 	return b.putWaits([]*flow.Draft{d}, []flow.Wait{w})
 }
 
-// waits checks that waits are kept, found by what they wait for, and that a signal serves one wait of a workflow's attempt.
+// waits checks that waits are stored, found by the signals for which they wait, and that a signal serves one wait of a workflow's attempt.
 func waits(b *bench) {
 	wf := b.workflow()
 	one, first := b.awaiting("a", under(wf, "one", 0))
@@ -118,7 +118,7 @@ func waits(b *bench) {
 	wantErr(b, "the wait of what was removed", err, store.ErrNotFound)
 }
 
-// uncorrelatedSignals checks the list of signals that open waits are to be asked about.
+// uncorrelatedSignals checks the list of signals for which open waits must be checked.
 func uncorrelatedSignals(b *bench) {
 	s := b.paid("a", 3)
 	read := func(after int64, n int) (numbers []int64) {
@@ -141,13 +141,13 @@ func uncorrelatedSignals(b *bench) {
 	})
 	equal(b, "left", read(0, 10), []int64{s[2].Number})
 	b.update(func(ctx context.Context, t store.Tx) error {
-		// of signals that are gone
+		// rows of signals that do not exist any more
 		return t.Apply(ctx, store.Delta{Signals: store.SignalRows{Uncorrelated: []int64{s[0].Number - 1<<20, s[0].Number - 1<<20 + 1}}})
 	})
 	equal(b, "behind what is gone", read(0, 1), []int64{s[2].Number})
 }
 
-// racingWaits lets eight waits of a workflow take one signal at once: one of them does.
+// racingWaits lets eight waits of a workflow take one signal concurrently: one of them succeeds.
 func racingWaits(b *bench) {
 	for range 5 {
 		wf := b.workflow()
@@ -177,7 +177,7 @@ func racingWaits(b *bench) {
 	}
 }
 
-// waitViolations plants what no engine writes.
+// waitViolations plants rows that no engine writes.
 func waitViolations(b *bench) {
 	b.clean()
 	d, w := b.awaiting("a")
@@ -187,10 +187,10 @@ func waitViolations(b *bench) {
 	must(b, b.putWaits(nil, []flow.Wait{w}))
 	b.clean()
 	s := b.paid("a", 1)[0]
-	b.clean() // it has not looked
+	b.clean() // it has not searched yet
 	w.Scanned, w.If = true, "false"
 	must(b, b.putWaits(nil, []flow.Wait{w}))
-	b.clean() // what its condition says of the signal is not for the store to know
+	b.clean() // the store cannot evaluate the wait's condition
 	w.If = ""
 	w.Scanned = true
 	must(b, b.putWaits(nil, []flow.Wait{w}))

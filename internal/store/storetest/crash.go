@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Reopen is for stores that outlive their process: what was written before Close is there after the next open. where
-// names one store (a file, a database), and open opens it.
+// Reopen is for stores that outlive their process: data written before Close exist after the next open. where identifies one store (a file,
+// a database), and open opens it.
 func Reopen(t *testing.T, where string, open func(t *testing.T, where string) store.Store) {
 	fill := func(s store.Store) (*bench, []flow.ID) {
 		b := &bench{tester: t, tb: t, s: s, now: epoch}
@@ -33,7 +33,7 @@ func Reopen(t *testing.T, where string, open func(t *testing.T, where string) st
 	}
 	last := inTx(b, func(ctx context.Context, t store.Tx) (int64, error) { return t.Tickets(ctx, 1) })
 	must(b, b.s.Close())
-	must(b, b.s.Close()) // once more does nothing
+	must(b, b.s.Close()) // a second Close does nothing
 	if _, err := b.s.Get(b.ctx(), all[0]); err == nil {
 		t.Error("a closed store answers")
 	}
@@ -53,9 +53,9 @@ func Reopen(t *testing.T, where string, open func(t *testing.T, where string) st
 
 const crashVar = "PAWL_STORETEST_CRASH"
 
-// Crash is for stores that outlive their process. It runs the calling test again in a process of its own, which commits
-// and says so, and kills that at some moment; then everything that was said must be there, and nothing may be half there.
-// The calling test must do nothing but call Crash. where names one store, open opens it.
+// Crash is for stores that outlive their process. It runs the calling test again in another process, which commits and acknowledges its
+// commits, and kills that process at some moment. Then everything that was acknowledged must exist, and nothing may exist in part. The
+// calling test must only call Crash. where identifies one store, open opens it.
 func Crash(t *testing.T, where string, open func(t *testing.T, where string) store.Store) {
 	if where := os.Getenv(crashVar); where != "" {
 		commitForEver(&bench{tester: t, tb: t, s: open(t, where), now: epoch})
@@ -87,7 +87,7 @@ func Crash(t *testing.T, where string, open func(t *testing.T, where string) sto
 	}
 }
 
-// runAndKill runs the test in a process, kills it after some acknowledgements, and returns those.
+// runAndKill runs the test in a process, kills it after a number of acknowledgements, and returns them.
 func runAndKill(t *testing.T, where string, after int) []string {
 	t.Helper()
 	c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
@@ -118,9 +118,9 @@ func runAndKill(t *testing.T, where string, after int) []string {
 	return said
 }
 
-// commitForEver submits, claims and finishes, and says after every commit what it made certain.
+// commitForEver submits, claims and finishes executions, and prints an acknowledgement after every commit.
 func commitForEver(b *bench) {
-	b.made = uint64(time.Now().UnixNano()) // each process has ids of its own
+	b.made = uint64(time.Now().UnixNano()) // each process has its own ids
 	session := flow.ID{1}
 	for {
 		var drafts []*flow.Draft

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// digits stores texts that read as numbers, which a float64 cannot tell apart: a filter finds the one that it names,
-// and inputs and outputs come back as they were written.
+// digits stores texts that look like numbers and that a float64 cannot distinguish: a filter finds exactly the right one, and inputs and
+// outputs come back as they were written.
 func digits(b *bench) {
 	all := []string{
 		"7", "007", "7.0", "+7", "0x7", "9007199254740992", "9007199254740993", "9007199254740993.0", "18446744073709551614", "18446744073709551615", "1e3", "1000", "1e400", "1e401", "-0", "0",

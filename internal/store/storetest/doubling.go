@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// doubleRecovery lets both stores recover the same lost sessions at once: each execution gets one next attempt.
+// doubleRecovery lets both stores recover the same lost sessions concurrently: each execution gets one next attempt.
 func doubleRecovery(s *shared) {
 	var held []flow.ID
 	for i := range 4 {
@@ -60,7 +60,7 @@ func doubleRecovery(s *shared) {
 	}
 }
 
-// doubleFold lets both stores take a workflow's next step at once: it is taken once.
+// doubleFold lets both stores make a workflow's next step concurrently: it is made once.
 func doubleFold(s *shared) {
 	wf := s.workflow()
 	for i := range 5 {
@@ -110,8 +110,8 @@ func doubleFold(s *shared) {
 	equal(s.bench, "successors", got["second"].Created, 1)
 }
 
-// timesOfSteps lets a child of a workflow end in one transaction while another one, which has read the clock before, is about to take the
-// workflow's step: the clock of the step is then not behind the end that it takes in, so the workflow does not end before its child.
+// timesOfSteps lets a child of a workflow end in one transaction while another one, which has read the clock before, is about to make the
+// workflow's step. The clock of the step is then not before the child's end, so the workflow does not end before its child.
 func timesOfSteps(s *shared) {
 	wf := s.workflow()
 	child := s.claimed(flow.ID{1}, under(wf, "only", 0))
@@ -150,7 +150,7 @@ func timesOfSteps(s *shared) {
 	}
 }
 
-// doubleDue lets both stores sweep what is due at once: each is decided once.
+// doubleDue lets both stores process due executions concurrently: each is decided once.
 func doubleDue(s *shared) {
 	var all []flow.ID
 	for range 60 {
@@ -189,7 +189,7 @@ func doubleDue(s *shared) {
 	}
 }
 
-// doubleSubmission lets both stores accept the same idempotency key at once: one execution comes of it.
+// doubleSubmission lets both stores accept the same idempotency key concurrently: there is one execution.
 func doubleSubmission(s *shared) {
 	for k := range 10 {
 		key := string(rune('a' + k))
@@ -224,7 +224,7 @@ func doubleSubmission(s *shared) {
 	}
 }
 
-// doubleDefinition lets both stores define versions of one name at once: versions are dense, and none is lost.
+// doubleDefinition lets both stores define versions of one name concurrently: versions have no gaps, and none is lost.
 func doubleDefinition(s *shared) {
 	var versions sync.Map
 	s.race(3, func(on store.Store, i int) error {
@@ -249,7 +249,7 @@ func doubleDefinition(s *shared) {
 	equal(s.bench, "versions", latest.Version, 30)
 }
 
-// doubleRemoval lets both stores remove the same old executions at once, while others lock the keys that these used.
+// doubleRemoval lets both stores remove the same old executions concurrently, while other transactions lock the keys of these executions.
 func doubleRemoval(s *shared) {
 	for i := range 30 {
 		s.finished(withKey([]string{"k", "unused"}[i%2], 5))

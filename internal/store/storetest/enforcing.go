@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// newSignals checks that signals which no rule was asked about are found, locked, and become matched once.
+// newSignals checks that new signals, which were not matched with rules yet, are found, locked, and become matched once.
 func newSignals(b *bench) {
 	var all []flow.Signal
 	for i := range 4 {
@@ -45,7 +45,7 @@ func newSignals(b *bench) {
 	equal(b, "state", got.State, flow.SignalMatched)
 }
 
-// enforcement is one that has run an execution; change what the test is about.
+// enforcement returns an enforcement that ran an execution; change sets what the test needs.
 func (b *bench) enforcement(s flow.Signal, rule string, change ...func(*flow.Enforcement)) flow.Enforcement {
 	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: rule, Version: 1, State: flow.EnforcementRan, Execution: b.id(), At: b.now}
 	for _, c := range change {
@@ -58,7 +58,7 @@ func failing(e *flow.Enforcement) {
 	e.State, e.Execution, e.Reason = flow.EnforcementFailed, flow.ID{}, flow.Reason{Code: flow.ReasonIf, Message: "é", Path: "if"}
 }
 
-// enforcements checks that they are kept once, listed by rule, state and signal, and dropped with their signals.
+// enforcements checks that enforcements are stored once, listed by rule, state and signal, and dropped with their signals.
 func enforcements(b *bench) {
 	var signals []flow.Signal
 	var all []flow.Enforcement // in the order of lists
@@ -132,7 +132,7 @@ func enforcements(b *bench) {
 	equal(b, "left", left, pick(func(e *flow.Enforcement) bool { return e.Signal == signals[2].ID }))
 }
 
-// retriedEnforcements checks that what has failed is written again, once, and what has started something is not.
+// retriedEnforcements checks that a failed enforcement is replaced, once, and that one that started something is not.
 func retriedEnforcements(b *bench) {
 	s := b.signal()
 	b.emit(s)
@@ -166,14 +166,14 @@ func retriedEnforcements(b *bench) {
 	b.delta(store.Delta{Rules: store.RuleRows{Retried: []flow.Enforcement{b.enforcement(s, "r", holding(""))}}})
 }
 
-// racingEnforcements lets eight writers enforce a rule for a signal at once: one execution and one enforcement are there.
+// racingEnforcements lets eight writers enforce a rule for a signal concurrently: there is one execution and one enforcement.
 func racingEnforcements(b *bench) {
 	for round := range 5 {
 		raceEnforcement(b, fmt.Sprint(round), func(int) store.Store { return b.s })
 	}
 }
 
-// doubleEnforcement is racingEnforcements over two stores.
+// doubleEnforcement is racingEnforcements with two stores.
 func doubleEnforcement(s *shared) {
 	for round := range 5 {
 		raceEnforcement(s.bench, fmt.Sprint(round), func(i int) store.Store { return s.both[i%2] })
@@ -194,7 +194,7 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 		return on(i).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 			d := *drafts[i]
 			delta := store.Delta{Drafts: []*flow.Draft{&d}, Rules: store.RuleRows{Enforcements: all[i : i+1]}}
-			if i%2 == 0 { // the others replay, and change no state
+			if i%2 == 0 { // the others replay, and do not change the signal's state
 				delta.Signals.Matched = []int64{s.Number}
 			}
 			return t.Apply(ctx, delta)
@@ -212,12 +212,12 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 	}
 }
 
-// startedByRule makes a request one of an execution that a rule has started for a signal.
+// startedByRule makes a request that of an execution that a rule started for a signal.
 func startedByRule(s flow.Signal, rule string) func(*flow.Request) {
 	return func(r *flow.Request) { r.Signal, r.Rules = s.ID, []string{rule} }
 }
 
-// ruleViolations plants what no engine writes.
+// ruleViolations plants rows that no engine writes.
 func ruleViolations(b *bench) {
 	s := b.signal()
 	right, again := b.submit(startedByRule(s, "r")), b.submit(func(r *flow.Request) { r.Rules = []string{"r"} })
@@ -252,7 +252,7 @@ func ruleViolations(b *bench) {
 	b.broken(39, "folded into what another rule has started", right.ID)
 }
 
-// switches checks that generations are drawn once, and that what was in force at each can be read.
+// switches checks that each generation is used once, and that the versions in force at each can be read.
 func switches(b *bench) {
 	add := func(all ...store.Switch) error {
 		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
@@ -283,7 +283,7 @@ func switches(b *bench) {
 		equal(b, "the last generation", last, int64(3))
 		return err
 	})
-	// Writers that draw the next generation at once draw different ones, each in the end.
+	// Concurrent writers of the next generation all succeed in the end, with different generations.
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

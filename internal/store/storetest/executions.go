@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// full is a request that uses every field.
+// full returns a request that uses every field.
 func (b *bench) full(parent flow.ID) flow.Request {
 	return flow.Request{
 		Parent: parent, ParentAttempt: 1, Task: "grade", Index: 0, Depth: 2,
@@ -33,14 +33,14 @@ func (b *bench) full(parent flow.ID) flow.Request {
 	}
 }
 
-// bare is an execution as it is loaded without its payload.
+// bare returns an execution in the form in which it is loaded without its payload.
 func bare(x *flow.Execution) *flow.Execution {
 	y := *x
 	y.Input, y.With, y.Outcome = nil, nil, nil
 	return &y
 }
 
-// roundTrip checks that everything comes back as it was written, in every stage.
+// roundTrip checks that every field comes back as it was written, in every stage.
 func roundTrip(b *bench) {
 	wf := b.submit(asWorkflow)
 	must(b, wf.Schedule(1, b.now))
@@ -114,7 +114,7 @@ func roundTrip(b *bench) {
 	see("cancelled", d.Execution)
 }
 
-// text checks that what people write comes back as it was, or is refused whole and by name.
+// text checks that texts of users come back unchanged, or are refused as a whole with an error about the data.
 func text(b *bench) {
 	for _, s := range []string{"", "ü 日本語 \U0001F980", "a'b\"c\\d;--", "line\nline\r\n\ttab", "\x00", "a\x00b", "\xff\xfe", strings.Repeat("long ", 5000)} {
 		d := b.submit(func(r *flow.Request) {
@@ -128,7 +128,7 @@ func text(b *bench) {
 			equal(b, "text", b.get(d.ID), d.Execution)
 			continue
 		}
-		// A store may be unable to keep such a text. Then it says so, and nothing of it is kept.
+		// A store may be unable to store such a text. Then it returns an error, and stores none of it.
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 			b.Errorf("%.10q was refused with %v: want an error about the data", s, err)
 		}
@@ -140,7 +140,7 @@ func text(b *bench) {
 	}
 }
 
-// large checks payloads beyond every page.
+// large checks payloads that are larger than any page.
 func large(b *bench) {
 	big := raw(`"%s"`, strings.Repeat("0123456789", 300_000))
 	id := b.claimed(flow.ID{1}, func(r *flow.Request) { r.Input, r.With = big, big[:1000] })
@@ -187,13 +187,13 @@ func lock(b *bench) {
 	wantErr(b, "get an unknown id", err, store.ErrNotFound)
 }
 
-// apply checks that a transaction sees what it wrote, and that no other transaction does before the commit.
+// apply checks that a transaction sees its own writes, and that no other transaction does before the commit.
 func apply(b *bench) {
 	d := b.submit()
 	must(b, d.Schedule(1, b.now))
 	b.update(func(ctx context.Context, t store.Tx) error {
 		must(b, t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}))
-		_, err := b.s.Get(b.ctx(), d.ID) // with another context than the transaction's
+		_, err := b.s.Get(b.ctx(), d.ID) // with a context other than the transaction's
 		wantErr(b, "get before the commit", err, store.ErrNotFound)
 		got, err := t.Take(ctx, []string{"default"}, 10)
 		must(b, err)
@@ -211,14 +211,14 @@ func apply(b *bench) {
 	})
 	equal(b, "stage", b.get(d.ID).Stage, flow.Provisioning)
 
-	over := b.submit() // submitted and over in one decision
+	over := b.submit() // submitted and ended in one decision
 	must(b, over.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{Code: flow.CodeKeyFull, Message: "full"}}, b.now, 0))
 	b.apply(over)
 	equal(b, "over at once", b.get(over.ID), over.Execution)
-	b.delta(store.Delta{}) // nothing decided, nothing done
+	b.delta(store.Delta{}) // an empty decision changes nothing
 }
 
-// staleWrites checks that a decision on an old state is refused, whatever it was that changed.
+// staleWrites checks that a decision on an old state is refused, for every kind of change.
 func staleWrites(b *bench) {
 	session := flow.ID{1}
 	stale := func(what string, id flow.ID, change, decide func(*flow.Draft)) {
@@ -259,7 +259,7 @@ func staleWrites(b *bench) {
 	wantErr(b, "get the good row of a refused transaction", err, store.ErrNotFound)
 }
 
-// conditions checks that each part of the state that a decision was about is compared, whatever else is as it was.
+// conditions checks that each part of the state of a decision is compared, even if everything else is unchanged.
 func conditions(b *bench) {
 	held, placeless := b.claimed(flow.ID{1}), b.submit()
 	b.apply(placeless)
@@ -273,7 +273,7 @@ func conditions(b *bench) {
 	} {
 		id := held
 		if what == "place" {
-			id = placeless.ID // in another place, what is held would be refused
+			id = placeless.ID // in another place, an execution held by a session would be refused
 		}
 		before := b.get(id).State
 		for how, decide := range map[string]func(*flow.Draft){
@@ -321,10 +321,10 @@ func rollback(b *bench) {
 	wantErr(b, "get what was rolled back", err, store.ErrNotFound)
 	_, err = b.s.Definition(b.ctx(), "d", 0)
 	wantErr(b, "definition that was rolled back", err, store.ErrNotFound)
-	b.delta(store.Delta{Drafts: []*flow.Draft{d}, Keys: []store.IdempotencyKey{{Key: "k", Execution: d.ID}}}) // nothing is in the way
+	b.delta(store.Delta{Drafts: []*flow.Draft{d}, Keys: []store.IdempotencyKey{{Key: "k", Execution: d.ID}}}) // there is no conflict
 }
 
-// badRow checks that one impossible row is told from a conflict and from an outage, so that a batch can be split.
+// badRow checks that the error of an impossible row differs from a conflict and from an outage, so that a batch can be split.
 func badRow(b *bench) {
 	orphan := b.submit(under(b.id(), "task", 0))
 	good := b.submit()
@@ -337,7 +337,7 @@ func badRow(b *bench) {
 	b.apply(good)
 }
 
-// refused plants rows whose columns contradict one another: the database itself refuses them.
+// refused plants rows with contradictory columns, which the database itself refuses.
 func refused(b *bench) {
 	mine := b.session(flow.ID{1}, time.Hour).ID
 	wf := b.workflow()
@@ -364,11 +364,11 @@ func refused(b *bench) {
 	})
 	aside := b.load(b.ready(3))
 	aside.PutAside("the rules refuse its claim", b.now)
-	b.apply(aside) // it leaves its queue, scheduled as it is
+	b.apply(aside) // it leaves its queue but stays scheduled
 }
 
-// RefusedNumbers plants rows with attempts and numbers that cannot be. The database refuses them where the store leaves
-// that to it and not to Check.
+// RefusedNumbers plants rows with impossible attempts and numbers. The database refuses them if the store leaves the check to the database
+// and not to Check.
 func RefusedNumbers(t *testing.T, s store.Store) {
 	b := &bench{tester: t, tb: t, s: s, now: epoch}
 	mine := b.session(flow.ID{1}, time.Hour).ID
@@ -384,7 +384,7 @@ func RefusedNumbers(t *testing.T, s store.Store) {
 	})
 }
 
-// refuses plants rows beside good ones: neither is taken, and the error is about the data.
+// refuses plants bad rows together with good ones: neither is stored, and the error is about the data.
 func (b *bench) refuses(plants map[string]func() *flow.Draft) {
 	b.Helper()
 	for what, plant := range plants {

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// expectedWorkflows checks that a workflow which was expected is told as if it were read when LockWorkflows is called, whatever the
-// transaction has written meanwhile: as it is after the commit.
+// expectedWorkflows checks that an announced workflow is returned as if it were read when LockWorkflows is called, regardless of what the
+// transaction has written meanwhile: in its state after the commit.
 func expectedWorkflows(b *bench) {
 	session := flow.ID{1}
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func expectedWorkflows(b *bench) {
 				began, err := t.Now(ctx)
 				must(b, err)
 				must(b, t.Apply(ctx, written))
-				for range 2 { // the second time it is read, or told as before
+				for range 2 { // the second time it is read, or returned as before
 					all, err := t.LockWorkflows(ctx, []store.KnownWorkflow{of})
 					must(b, err)
 					told = append(told, all...)
@@ -83,7 +83,7 @@ func expectedWorkflows(b *bench) {
 	b.falseExpectations()
 }
 
-// falseExpectations checks that LockWorkflows is not misled by an expectation of something else.
+// falseExpectations checks that LockWorkflows returns the right result after a wrong announcement.
 func (b *bench) falseExpectations() {
 	b.Helper()
 	session := flow.ID{1}
@@ -115,7 +115,7 @@ func (b *bench) falseExpectations() {
 	}
 }
 
-// expectWorkflows tells a store that wants to know it that workflows will be locked.
+// expectWorkflows announces to an Expecter that workflows will be locked.
 func expectWorkflows(t store.Tx, of ...store.KnownWorkflow) {
 	if x, ok := t.(store.Expecter); ok {
 		x.ExpectWorkflows(of)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// feed commits a piece of input where the input of the execution ends.
+// feed commits a piece of input at the end of the execution's input.
 func (b *bench) feed(id flow.ID, data string, last bool) {
 	b.Helper()
 	b.update(func(ctx context.Context, t store.Tx) error {
@@ -24,7 +24,7 @@ func (b *bench) feed(id flow.ID, data string, last bool) {
 	})
 }
 
-// given checks what an execution has been given, as readers and as decisions see it.
+// given checks the size of an execution's input, as readers and as decisions see it.
 func (b *bench) given(say string, id flow.ID, want flow.Input) {
 	b.Helper()
 	got, err := b.s.FedInput(b.ctx(), id)
@@ -33,7 +33,7 @@ func (b *bench) given(say string, id flow.ID, want flow.Input) {
 	equal(b, say+", in a transaction", inTx(b, func(ctx context.Context, t store.Tx) (flow.Input, error) { return t.FedInput(ctx, id) }), want)
 }
 
-// input checks what is read from an offset on, by readers and by decisions.
+// input checks the input from an offset on, as readers and as decisions read it.
 func (b *bench) input(id flow.ID, from, limit int64, want string, wantLast bool) {
 	b.Helper()
 	say := fmt.Sprintf("input from %d, %d bytes", from, limit)
@@ -83,7 +83,7 @@ func feeding(b *bench) {
 	b.input(other, 4, 100, "where", true)
 	b.input(other, 9, 100, "", true)
 
-	// What came first stays: another piece for the same offset takes back all of its transaction.
+	// The first piece stays: another piece for the same offset undoes its whole transaction.
 	piece := store.InputPiece{Execution: id, Number: 2, Offset: 4, Data: []byte("2")}
 	bystander := b.submit()
 	wantErr(b, "a second piece for an offset", b.try(store.Delta{Drafts: []*flow.Draft{bystander}, Input: []store.InputPiece{piece}}), store.ErrConflict)
@@ -92,7 +92,7 @@ func feeding(b *bench) {
 	}
 	b.input(id, 0, 100, "one\n\x00\xfftwo\n", true)
 
-	// It goes with its execution, and not before.
+	// The input is removed with its execution, and not before.
 	b.report(id, flow.EvRunning, flow.EvCompleted)
 	b.input(id, 0, 100, "one\n\x00\xfftwo\n", true)
 	b.remove([]flow.ID{id}...)
@@ -101,7 +101,7 @@ func feeding(b *bench) {
 	b.input(other, 0, 4, "else", false)
 }
 
-// feedingWithin checks that a decision sees what earlier ones of its transaction have given.
+// feedingWithin checks that a decision sees input that its transaction has added before.
 func feedingWithin(b *bench) {
 	d := b.submit()
 	b.update(func(ctx context.Context, t store.Tx) error {
@@ -120,7 +120,7 @@ func feedingWithin(b *bench) {
 	b.input(d.ID, 0, 100, "abcd", true)
 }
 
-// feedingPages reads much input, and a large piece, in pages.
+// feedingPages reads long input, and a large piece, in pages.
 func feedingPages(b *bench) {
 	id := b.claimed(flow.ID{9})
 	var want strings.Builder
@@ -150,7 +150,7 @@ func feedingPages(b *bench) {
 	}
 }
 
-// racingFeeds has many feed one execution at once: under its lock every piece finds its place.
+// racingFeeds feeds one execution concurrently: under its lock every piece gets its place.
 func racingFeeds(b *bench) {
 	id := b.claimed(flow.ID{9})
 	var wg sync.WaitGroup

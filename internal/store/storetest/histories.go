@@ -15,7 +15,7 @@ func (b *bench) events(id flow.ID, after int64, n int) []flow.Event {
 	return all
 }
 
-// history checks that events come back whole, in order, in pages.
+// history checks that events come back complete, in order, in pages.
 func history(b *bench) {
 	other := b.ready(1)
 	id := b.claimed(flow.ID{1})
@@ -32,7 +32,7 @@ func history(b *bench) {
 		b.Fatalf("report: %+v", rc)
 	}
 	b.apply(d)
-	said[1].At = said[0].At // times do not run backwards
+	said[1].At = said[0].At // times do not go backwards
 	all := b.events(id, 0, 100)
 	if len(all) != 7 {
 		b.Fatalf("%d events, want 7", len(all))
@@ -60,7 +60,7 @@ func history(b *bench) {
 	equal(b, "applied", applied, all[2:5])
 }
 
-// inbox checks the events that came too early.
+// inbox checks events that arrive before earlier ones.
 func inbox(b *bench) {
 	session := flow.ID{1}
 	id := b.claimed(session)

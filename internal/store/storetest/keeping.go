@@ -15,7 +15,7 @@ type hash = [sha256.Size]byte
 
 func hashOf(text string) hash { return sha256.Sum256([]byte(text)) }
 
-// kept asks what is kept under texts.
+// kept returns the outcomes in the cache under texts.
 func (b *bench) kept(at time.Time, most int64, texts ...string) map[hash]store.Kept {
 	b.Helper()
 	var hashes []hash
@@ -32,8 +32,8 @@ func (b *bench) keep(all ...store.Kept) {
 	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Kept: all}) }))
 }
 
-// keptOutcomes checks what is kept for executions with the same to do: by its hash, until its time, whatever becomes of the execution that
-// ran, and no more than is allowed.
+// keptOutcomes checks the outcomes in the cache: by hash, until they expire, even after their execution was removed, and within the allowed
+// number.
 func keptOutcomes(b *bench) {
 	wf := b.workflow()
 	cache := &flow.Cache{Hash: hashOf("a"), TTL: time.Hour}
@@ -78,7 +78,7 @@ func keptOutcomes(b *bench) {
 	b.clean()
 }
 
-// keptViolations checks that Check finds what is kept and is not the outcome of what it names, and who took it.
+// keptViolations checks that Check finds a cached outcome that differs from its origin's, and the executions that used it.
 func keptViolations(b *bench) {
 	wf := b.workflow()
 	of := b.completed(wf, "u", 0, `{"n":1}`)
@@ -90,7 +90,7 @@ func keptViolations(b *bench) {
 	b.broken(67, "another output is kept", of)
 }
 
-// racingKept lets transactions keep outcomes of the same hashes in different orders.
+// racingKept lets transactions cache outcomes of the same hashes in different orders.
 func racingKept(b *bench) {
 	of := b.completed(b.workflow(), "t", 0, `1`)
 	var all sync.WaitGroup

@@ -20,7 +20,7 @@ func (b *bench) logs(q store.LogQuery) []flow.LogChunk {
 }
 
 func logs(b *bench) {
-	id, other := b.id(), b.id() // logs may come before a reader asks whether the execution is known
+	id, other := b.id(), b.id() // logs may be read before the execution is known
 	chunk := func(attempt int, seq int64, stream string, offset int64, data string) flow.LogChunk {
 		return flow.LogChunk{Execution: id, Attempt: attempt, Seq: seq, Stream: stream, Offset: offset,
 			At: b.now.Add(time.Duration(seq) * time.Millisecond), Data: []byte(data), Size: int64(len(data))}
@@ -30,7 +30,7 @@ func logs(b *bench) {
 		{Execution: id, Attempt: 1, Seq: 4, Stream: "stdout", Offset: 10, At: b.now, Blob: "ex_1/logs/4", Size: 500},
 		chunk(2, 1, "stdout", 0, "again\n"),
 	}
-	must(b, b.s.AppendLogs(b.ctx(), []flow.LogChunk{all[2], all[0]})) // in no order
+	must(b, b.s.AppendLogs(b.ctx(), []flow.LogChunk{all[2], all[0]})) // in any order
 	must(b, b.s.AppendLogs(b.ctx(), nil))
 	again := all[0]
 	again.Data = []byte("something else")
@@ -80,7 +80,7 @@ func logs(b *bench) {
 	equal(b, "of an unknown one", len(b.logs(store.LogQuery{Execution: b.id()})), 0)
 }
 
-// logPages checks the limit in bytes, and following with the cursor.
+// logPages checks the limit in bytes, and reading with the cursor.
 func logPages(b *bench) {
 	id := flow.ID{7}
 	var want strings.Builder

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// shares checks that shares of wait lists are kept apart by key, priority and person, and dropped when nobody waits.
+// shares checks that shares of wait lists are stored separately by key, priority and owner, and dropped when no execution waits.
 func shares(b *bench) {
 	put := func(all ...store.Share) {
 		b.Helper()
@@ -46,7 +46,7 @@ func shares(b *bench) {
 	equal(b, "dropped", read("k", 0, "ada"), [2]int64{})
 }
 
-// meters checks that meters are kept by their keys, replaced, and dropped when their moments have passed.
+// meters checks that meters are stored by their keys, replaced, and dropped when their times have passed.
 func meters(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }
 	put := func(all map[string]time.Time) {

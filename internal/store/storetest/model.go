@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// known is what the model knows of one execution: the truth as a map and a list.
+// known is the model's state of one execution.
 type known struct {
 	x      *flow.Execution
 	events []flow.Event
 	inbox  []flow.Event
 }
 
-// modelled is a store and the model that it must equal.
+// modelled is a store and the model with which it must agree.
 type modelled struct {
 	*bench
 	rt     *rapid.T
@@ -31,23 +31,23 @@ type modelled struct {
 	keys   []string
 	order  []flow.ID
 	all    map[flow.ID]*known
-	met    map[flow.ID]bool             // since the last comparison
-	kept   map[flow.ID][]store.Reusable // of reruns
+	met    map[flow.ID]bool             // changed since the last comparison
+	kept   map[flow.ID][]store.Reusable // by rerun
 	ticket int64
 }
 
 // model takes random decisions and compares the store with a map after each.
 func model(b *bench) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		// A store is not a pure function: under the race detector a hundred runs, the default, take most of a minute.
+		// A store is not a pure function: under the race detector the default of a hundred runs takes most of a minute.
 		must(b, flag.Set(f.Name, "30"))
 	}
 	run := 0
 	rapid.Check(b.tb, func(rt *rapid.T) {
-		run++ // queues and keys of its own: the store is not emptied in between
+		run++ // its own queues and keys, because the store is not emptied in between
 		one := *b
 		one.tester, one.now = rt, epoch
-		defer func() { b.made = one.made }() // of a run that failed as well, or no failure could be tried again
+		defer func() { b.made = one.made }() // also after a failed run, so that rapid can repeat the failure
 		m := &modelled{bench: &one, rt: rt, all: make(map[flow.ID]*known), met: make(map[flow.ID]bool), kept: make(map[flow.ID][]store.Reusable),
 			queues: []string{fmt.Sprint("q", run), fmt.Sprint("r", run)}, keys: []string{"", fmt.Sprint("k", run), fmt.Sprint("l", run)}}
 		for i := range 2 {
@@ -63,7 +63,7 @@ func model(b *bench) {
 	})
 }
 
-// completeOne makes an execution that has put something out, so that there is something to rerun from the first draw on.
+// completeOne makes a completed execution with an output, so that there is something to rerun from the first draw on.
 func (m *modelled) completeOne(n int) {
 	d := m.submit(onQueue(m.queues[0]), func(r *flow.Request) { r.Input = raw("%d", n) })
 	for _, decide := range []func() error{
@@ -81,7 +81,7 @@ func (m *modelled) completeOne(n int) {
 	}
 }
 
-// pick draws an execution that fits, or skips.
+// pick draws an execution that fits, or skips the step.
 func (m *modelled) pick(fits func(*flow.Execution) bool) *flow.Draft {
 	var some []flow.ID
 	for _, id := range m.order {
@@ -97,7 +97,7 @@ func (m *modelled) pick(fits func(*flow.Execution) bool) *flow.Draft {
 	return m.load(id)
 }
 
-// commit writes a decision and teaches it to the model.
+// commit writes a decision to the store and to the model.
 func (m *modelled) commit(drafts ...*flow.Draft) {
 	m.apply(drafts...)
 	m.learn(drafts...)
@@ -141,7 +141,7 @@ func (m *modelled) submitSome(rt *rapid.T) {
 	m.commit(drafts...)
 }
 
-// admit puts something into its queue, or into its key's wait list.
+// admit moves an execution into its queue, or into its key's wait list.
 func (m *modelled) admit(rt *rapid.T) {
 	d := m.pick(func(x *flow.Execution) bool {
 		return (x.Stage == flow.Requested || x.TakenOut()) && x.Aside == nil && !x.StandsStill()
@@ -167,10 +167,10 @@ func (m *modelled) claim(rt *rapid.T) {
 	m.commit(drafts...)
 }
 
-// held are those that a worker has.
+// held reports whether a worker holds an execution.
 func held(x *flow.Execution) bool { return x.Place == flow.Held && x.Kind != flow.KindWorkflow }
 
-// report lets an owner say something: in order, ahead of a gap, or the end.
+// report lets an owner report an event: in order, after a gap, or the end.
 func (m *modelled) report(rt *rapid.T) {
 	d := m.pick(held)
 	types := []flow.EventType{flow.EvRunning}
@@ -207,7 +207,7 @@ func (m *modelled) handBack(*rapid.T) {
 	m.commit(d)
 }
 
-// stale decides on a state that is no longer.
+// stale makes a decision on an outdated state.
 func (m *modelled) stale(*rapid.T) {
 	old := m.pick(held)
 	now := m.load(old.ID)
@@ -229,7 +229,7 @@ func (m *modelled) rollBack(*rapid.T) {
 
 const rerunTask = "each"
 
-// rerun submits a workflow that is to reuse outcomes of what has completed, each of which is copied with it.
+// rerun submits a workflow that reuses outcomes of completed executions, each of which is copied.
 func (m *modelled) rerun(rt *rapid.T) {
 	completed := func(x *flow.Execution) bool { return x.Stage == flow.Completed }
 	d := m.submit(asWorkflow, onQueue(m.queues[0]), func(r *flow.Request) { r.RerunOf = m.pick(completed).ID })
@@ -248,7 +248,7 @@ func (m *modelled) rerun(rt *rapid.T) {
 	m.learn(d)
 }
 
-// reuse ends an execution with an outcome that is kept for a rerun.
+// reuse ends an execution with an outcome stored for a rerun.
 func (m *modelled) reuse(rt *rapid.T) {
 	d := m.pick(func(x *flow.Execution) bool { return !x.Stage.Terminal() && len(m.kept[x.ID]) > 0 })
 	kept := rapid.SampledFrom(m.kept[d.ID]).Draw(rt, "item")
@@ -280,7 +280,7 @@ func (m *modelled) putAside(*rapid.T) {
 	m.commit(d)
 }
 
-// takeUp goes on with what was put aside. What was in its queue goes back there, or waits for its key.
+// takeUp continues an execution that was put aside. An execution that was in its queue goes back there, or waits for its key.
 func (m *modelled) takeUp(rt *rapid.T) {
 	d := m.pick(func(x *flow.Execution) bool { return x.Aside != nil })
 	d.ClearAside()
@@ -295,7 +295,7 @@ func (m *modelled) takeUp(rt *rapid.T) {
 	m.commit(d)
 }
 
-// compare holds what a store answers against the model: about some executions, and about every queue, key and deadline.
+// compare compares a store's answers with the model: about some executions, and about every queue, key and deadline.
 func (m *modelled) compare(some []flow.ID) {
 	clear(m.met)
 	for _, id := range some {
@@ -354,7 +354,7 @@ func (m *modelled) compare(some []flow.ID) {
 	equal(m.bench, "due", asSet(ids(woken)), asSet(ids(due)))
 }
 
-// endAll ends what is left, so that it is not due in later runs.
+// endAll ends the remaining executions, so that they are not due in later runs.
 func (m *modelled) endAll() {
 	for _, id := range m.order {
 		d := m.load(id)
@@ -372,7 +372,7 @@ func (m *modelled) endAll() {
 	}
 }
 
-// stripped are events as the history keeps them.
+// stripped returns events in the form in which the history stores them.
 func stripped(events []flow.Event) []flow.Event {
 	out := slices.Clone(events)
 	for i := range out {

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// nested checks that a decision cannot call the store beside its transaction: the call would wait for a second connection
-// while the transaction holds its locks, and for ever where it needs one of these locks.
+// nested checks that a decision cannot call the store outside its transaction: the call would wait for a second connection while the
+// transaction holds its locks, and forever if it needs one of these locks.
 func nested(b *bench) {
 	x := b.get(b.ready(1))
 	calls := map[string]func(context.Context) error{
@@ -78,7 +78,7 @@ func nested(b *bench) {
 	})
 	for name, call := range calls {
 		if name == "Definition" {
-			continue // there is none
+			continue // the row does not exist
 		}
 		if err := call(b.ctx()); err != nil {
 			b.Errorf("%s outside: %v", name, err)

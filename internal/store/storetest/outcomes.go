@@ -22,7 +22,7 @@ func labels(pairs ...string) func(*flow.Request) {
 	}
 }
 
-// ended commits an execution that has ended: completed with an output, or failed with a code.
+// ended commits an ended execution: completed with an output, or failed with a code.
 func (b *bench) ended(code string, output json.RawMessage, change ...func(*flow.Request)) flow.ID {
 	b.Helper()
 	id := b.claimed(flow.ID{9}, change...)
@@ -45,7 +45,7 @@ func (b *bench) endWith(id flow.ID, code string, output json.RawMessage) {
 	b.apply(d)
 }
 
-// verdicts checks that lists have the errors, are selected by them and are counted by them.
+// verdicts checks that lists contain the errors, and that executions are selected and counted by them.
 func verdicts(b *bench) {
 	long := strings.Repeat("c", 90) + "_" + strings.Repeat("d", 60) // its length takes two bytes
 	run := labels("run", "x")
@@ -111,7 +111,7 @@ func verdicts(b *bench) {
 	equal(b, "counts of nothing", len(tally(store.Filter{Labels: map[string]string{"run": "z"}})), 0)
 }
 
-// endData checks that the data of last events come in the order asked for, and as many as a page has room for.
+// endData checks that the data of last events come in the requested order, and as many as fit into a page.
 func endData(b *bench) {
 	said := func(data json.RawMessage) flow.ID {
 		id := b.claimed(flow.ID{9})
@@ -146,7 +146,7 @@ func endData(b *bench) {
 	}
 }
 
-// outputs checks that outputs come in the order asked for, and as many as a page has room for.
+// outputs checks that outputs come in the requested order, and as many as fit into a page.
 func outputs(b *bench) {
 	small := b.ended("", raw(`{"n":1}`))
 	none := b.ended("oom", nil)
@@ -173,7 +173,7 @@ func outputs(b *bench) {
 	}
 }
 
-// submitted checks that inputs come in the order asked for, and as many as a page has room for, whether they are small or lie apart and
+// submitted checks that inputs come in the requested order, and as many as fit into a page, whether they are small or stored separately and
 // whether the execution has ended or not.
 func submitted(b *bench) {
 	given := func(input json.RawMessage) func(*flow.Request) {
@@ -204,7 +204,7 @@ func submitted(b *bench) {
 	}
 }
 
-// number gives the ends of a label that have none their numbers.
+// number numbers the unnumbered ends of a label.
 func (b *bench) number(l store.Label, n int) {
 	b.Helper()
 	ended, _, err := b.s.Unnumbered(b.ctx(), l, n)
@@ -231,7 +231,7 @@ func (b *bench) endsAfter(l store.Label, after int64, n int) (all []flow.ID, las
 	return all, after
 }
 
-// ends checks that every execution with a label is read once, in the order in which the ends were first seen.
+// ends checks that every execution with a label is read once, in the order in which the ends were numbered.
 func ends(b *bench) {
 	l := store.Label{Name: "run", Value: "x"}
 	run := labels("run", "x", "team", "red")
@@ -254,7 +254,7 @@ func ends(b *bench) {
 	got, cursor := b.endsAfter(l, 0, 10)
 	equal(b, "first part", got, []flow.ID{first, failed})
 	b.number(l, 10)
-	b.number(l, 10) // which changes nothing
+	b.number(l, 10) // this changes nothing
 	b.endWith(late, "", raw(`3`))
 	ended, open, err = b.s.Unnumbered(b.ctx(), l, 10)
 	must(b, err)
@@ -276,7 +276,7 @@ func ends(b *bench) {
 	equal(b, "unnumbered of an action", len(ended), 0)
 	equal(b, "open of an action", open, false)
 
-	// Each label has its own order; retention leaves the others' numbers alone, and new numbers are greater than old ones.
+	// Each label has its own order; retention does not change the numbers of others, and new numbers are greater than old ones.
 	team := store.Label{Name: "team", Value: "red"}
 	b.number(team, 10)
 	got, _ = b.endsAfter(team, 0, 10)
@@ -290,7 +290,7 @@ func ends(b *bench) {
 	b.number(l, 10)
 	got, _ = b.endsAfter(l, cursor, 10)
 	equal(b, "after the others were removed", got, []flow.ID{again})
-	// What has not ended, or has no such label, gets no number.
+	// Unfinished executions, and those without the label, get no number.
 	open2, unlabelled := b.ready(99, run), b.ended("", nil)
 	b.update(func(ctx context.Context, t store.Tx) error {
 		_, err := t.Number(ctx, l, []flow.ID{open2, unlabelled, b.id()})
@@ -301,7 +301,7 @@ func ends(b *bench) {
 	}
 }
 
-// racingNumbers checks that readers who number the same label at once each see every end once.
+// racingNumbers checks that concurrent readers that number the same label each see every end once.
 func racingNumbers(b *bench) {
 	const readers, each = 4, 60
 	l := store.Label{Name: "run", Value: "x"}

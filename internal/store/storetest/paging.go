@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// fullEvents checks that a page of events ends for its bytes, wherever the events lie, and that nothing is missing between
-// two pages.
+// fullEvents checks that a page of events is limited in bytes, regardless of where the events are stored, and that nothing is missing
+// between two pages.
 func fullEvents(b *bench) {
 	const each = 120 // reported together, and then one by one
 	session := flow.ID{1}
@@ -61,7 +61,7 @@ func fullEvents(b *bench) {
 	equal(b, "one event", len(b.events(id, 10, 1)), 1)
 }
 
-// fullList checks the same of a list of executions with much beside their payload.
+// fullList checks the same for a list of executions with large fields other than their payload.
 func fullList(b *bench) {
 	var want []flow.ID
 	for i := range 300 {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// pausing is the life of pauses: added, replaced, ended, and read as they stand and as they came.
+// pausing checks pauses: added, replaced, ended, and read as the current ones and as the history.
 func pausing(b *bench) {
 	standing := func() []store.Pause {
 		all, last, err := b.s.Pauses(b.ctx())
@@ -115,8 +115,8 @@ func pausing(b *bench) {
 	})
 }
 
-// racingPauses holds changes of pauses to be alone: once one has been answered, no transaction is under way that has locked a session
-// and does not know of it, and none has an earlier clock.
+// racingPauses checks that changes of pauses are exclusive: after the answer to one, no running transaction has locked a session without
+// knowing about it, and none has an earlier clock.
 func racingPauses(b *bench) {
 	ids := []flow.ID{b.id(), b.id()}
 	b.update(func(ctx context.Context, t store.Tx) error {
@@ -143,7 +143,7 @@ func racingPauses(b *bench) {
 					if err != nil {
 						return err
 					}
-					if _, err = t.Tickets(ctx, 1); err != nil { // something else to wait for
+					if _, err = t.Tickets(ctx, 1); err != nil { // another reason to wait
 						return err
 					}
 					if known := answered.Load(); known > s.Pauses {
@@ -184,8 +184,8 @@ func racingPauses(b *bench) {
 	equal(b, "generations", answered.Load(), int64(40))
 }
 
-// actionPauseViolations plants attempts of a paused action, by a worker and by the engine, beside those from before and
-// after the pause, of other actions, and of what is rejected.
+// actionPauseViolations plants attempts of a paused action, by a worker and by the engine, together with attempts before and after the
+// pause, of other actions, and rejected ones.
 func actionPauseViolations(b *bench) {
 	begun := func(at time.Time, action string, kind flow.Kind) flow.ID {
 		d := b.submit(func(r *flow.Request) { r.Action, r.Kind, r.CreatedAt = action, kind, at })
@@ -220,7 +220,7 @@ func actionPauseViolations(b *bench) {
 	b.begunInPause(want)
 }
 
-// begunInPause checks that the store finds these executions to have begun in a pause, and nothing else.
+// begunInPause checks that the store reports exactly these executions as begun in a pause.
 func (b *bench) begunInPause(want map[flow.ID]bool) {
 	b.Helper()
 	found, err := b.s.Check(b.ctx())
@@ -234,7 +234,7 @@ func (b *bench) begunInPause(want map[flow.ID]bool) {
 	equal(b, "not found", len(want), 0)
 }
 
-// pauseViolations plants a claim from a paused queue, between claims from before and after the pause.
+// pauseViolations plants a claim from a paused queue, between claims before and after the pause.
 func pauseViolations(b *bench) {
 	claimed := func(at time.Time, queue string) flow.ID {
 		d := b.submit(func(r *flow.Request) { r.Queue, r.CreatedAt = queue, at })

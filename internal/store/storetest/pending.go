@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// pending checks that Pending says of each kind of work whether there is some, and of nothing else.
+// pending checks that Pending reports exactly the kinds of work that exist.
 func pending(b *bench) {
 	var want store.Pending
 	check := func(say string, change func(*store.Pending)) {

@@ -67,7 +67,7 @@ func (b *bench) take(n int, queues ...string) []*flow.Execution {
 	return inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Take(ctx, queues, n) })
 }
 
-// take checks the order in which executions leave a queue, and that only those leave it that are in it.
+// take checks the order in which executions leave a queue, and that only executions in it do.
 func take(b *bench) {
 	late := b.ready(30)
 	early := b.ready(10)
@@ -103,7 +103,7 @@ func takeQueues(b *bench) {
 	equal(b, "no queue", len(b.take(9)), 0)
 }
 
-// takeLarge checks that the payloads of one Take are bounded in bytes, and that the next one goes on behind them.
+// takeLarge checks that the payloads of one Take are limited in bytes, and that the next one continues after them.
 func takeLarge(b *bench) {
 	sized := func(ticket int64, size int) flow.ID {
 		return b.ready(ticket, func(r *flow.Request) { r.Input = raw(`"%s"`, strings.Repeat("x", size-2)) })
@@ -137,11 +137,11 @@ func keys(b *bench) {
 	var line []flow.ID
 	for i, p := range []int{0, 0, 9, 0} {
 		d := b.submit(withKey("k", 3), priority(p))
-		must(b, d.Wait(int64(100-i), b.now)) // tickets against the order of submission
+		must(b, d.Wait(int64(100-i), b.now)) // tickets in the opposite order of submission
 		b.apply(d)
 		line = append(line, d.ID)
 	}
-	// One that was put aside in its queue stands in the line by its ticket, scheduled as it is.
+	// An execution that was put aside in its queue has a place in the wait list by its ticket, and stays scheduled.
 	back := b.load(b.ready(4, withKey("k", 3)))
 	back.PutAside("the rules refuse its claim", b.now)
 	b.apply(back)
@@ -198,7 +198,7 @@ func keys(b *bench) {
 	}
 }
 
-// due checks every cause to wake, in order of time.
+// due checks every reason to wake, in order of time.
 func due(b *bench) {
 	start := b.now
 	at := func(d time.Duration) time.Time { return start.Add(d) }
@@ -237,7 +237,7 @@ func due(b *bench) {
 			switch {
 			case j < i:
 				want = append(want, w.id)
-				now = at(w.at) // due at its moment exactly
+				now = at(w.at) // due exactly at its time
 			case j == i:
 				next = at(w.at)
 			}
@@ -281,7 +281,7 @@ func idempotency(b *bench) {
 	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Keys: []store.IdempotencyKey{k}})
 }
 
-// finishSubmitted cancels what waits.
+// finishSubmitted cancels a waiting execution.
 func (b *bench) finishSubmitted(id flow.ID) {
 	b.Helper()
 	d := b.load(id)
@@ -289,7 +289,7 @@ func (b *bench) finishSubmitted(id flow.ID) {
 	b.apply(d)
 }
 
-// reroute checks that an execution can be moved to another routing key, as it stands and in its turn.
+// reroute checks that an execution can be moved to another routing key, unchanged and with its place.
 func reroute(b *bench) {
 	const routingKey = "default@kind:resize"
 	early, moved, late := b.ready(10), b.ready(20, func(r *flow.Request) { r.Priority, r.Labels = 3, map[string]string{"a": "b"} }), b.ready(30)
@@ -328,7 +328,8 @@ func reroute(b *bench) {
 	equal(b, "the routing key of what has ended", b.get(moved).Queue, routingKey)
 }
 
-// expected checks that what was announced is answered as if it had not been, whatever the transaction does in between.
+// expected checks that the results of announced calls are the same as without announcements, regardless of what the transaction does in
+// between.
 func expected(b *bench) {
 	one, two, short := b.session(flow.ID{1}, time.Hour), b.session(flow.ID{2}, time.Hour), b.session(flow.ID{4}, brief)
 	b.ranOut(short.ID)
@@ -385,14 +386,14 @@ func expected(b *bench) {
 	})
 }
 
-// expectEmpty tells a store that wants to know it that queues are probably empty.
+// expectEmpty announces to an Expecter that queues are probably empty.
 func expectEmpty(t store.Tx, queues []string) {
 	if x, ok := t.(store.Expecter); ok {
 		x.ExpectEmpty(queues)
 	}
 }
 
-// expectSession tells a store that wants to know it that a session will be locked.
+// expectSession announces to an Expecter that a session will be locked.
 func expectSession(t store.Tx, id flow.ID) {
 	if x, ok := t.(store.Expecter); ok {
 		x.ExpectSession(id)

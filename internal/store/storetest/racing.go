@@ -69,8 +69,8 @@ func racingClaims(b *bench) {
 	}
 }
 
-// racingWrites lets an owner's two reports and a recovery meet on the same executions, as drafts read before: exactly
-// one of them wins each.
+// racingWrites lets an owner's two reports and a recovery race for the same executions, with drafts that were read before: exactly one of
+// them wins each.
 func racingWrites(b *bench) {
 	session := flow.ID{1}
 	for range 25 {
@@ -87,7 +87,7 @@ func racingWrites(b *bench) {
 	}
 }
 
-// winners lets n writers write at once and returns how many succeed. A conflict is how the others lose.
+// winners lets n writers write concurrently and returns how many succeed. The others must get a conflict.
 func (b *bench) winners(n int, write func(int) error) int {
 	var won atomic.Int32
 	var wg sync.WaitGroup
@@ -105,7 +105,7 @@ func (b *bench) winners(n int, write func(int) error) int {
 	return int(won.Load())
 }
 
-// prefixes watches histories while they grow: every read is a gap-free prefix, and no later one is shorter.
+// prefixes reads histories while they grow: every read returns a prefix without gaps, and no later one is shorter.
 func prefixes(b *bench) {
 	const executions, steps = 8, 40
 	session := flow.ID{1}
@@ -145,7 +145,7 @@ func prefixes(b *bench) {
 			for running := true; running; {
 				select {
 				case <-done:
-					running = false // one last look
+					running = false // one last read
 				default:
 				}
 				for _, id := range all {
@@ -176,7 +176,7 @@ func prefixes(b *bench) {
 	watchers.Wait()
 }
 
-// cancelled checks that a caller who goes away gets an answer, and leaves the store usable.
+// cancelled checks that a caller whose context ends gets an answer, and that the store stays usable.
 func cancelled(b *bench) {
 	ctx, cancel := context.WithCancel(b.ctx())
 	begun, free := make(chan struct{}), make(chan struct{})

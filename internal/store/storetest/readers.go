@@ -86,7 +86,7 @@ func list(b *bench) {
 	}
 }
 
-// bounded is what a filter selects, found by searches that look at reach executions each and give no page twice.
+// bounded returns the executions that a filter selects, found by searches with a small reach; no page may come twice.
 func bounded(b *bench, f store.Filter, reach int) (all []flow.ID) {
 	b.Helper()
 	f.Reach = reach
@@ -111,8 +111,8 @@ func bounded(b *bench, f store.Filter, reach int) (all []flow.ID) {
 	return nil
 }
 
-// ranges checks searches within ranges of ids, from both ends, by named ids, in pages and with a reach that are shorter
-// than what there is: nothing is left out between what has ended and what has not, and nothing comes twice.
+// ranges checks searches within ranges of ids, from both ends, by given ids, in small pages and with a small reach: nothing between ended
+// and unfinished executions is left out, and nothing comes twice.
 func ranges(b *bench) {
 	random := rand.New(rand.NewPCG(7, 11))
 	type one struct {
@@ -175,7 +175,7 @@ func ranges(b *bench) {
 	}
 }
 
-// A search that finds too little gives up behind f.Reach executions, and says where, unless a condition names few rows.
+// reach checks that a search that finds too little gives up after f.Reach executions and reports where, unless a condition has few rows.
 func reach(b *bench) {
 	labelled := func(name string) func(*flow.Request) {
 		return func(r *flow.Request) { r.Labels = map[string]string{"set": name} }
@@ -256,7 +256,7 @@ func measures(b *bench) {
 	sums, err := b.s.Survey(b.ctx())
 	must(b, err)
 	equal(b, "counts", sums.Stages(), map[flow.Stage]int{flow.Scheduled: 3, flow.Provisioning: 1, flow.Requested: 1})
-	noise := make([]byte, 5_000_000) // which no store can compress
+	noise := make([]byte, 5_000_000) // random, so that no store can compress it
 	rand.NewChaCha8([32]byte{1}).Read(noise)
 	b.ready(9, func(r *flow.Request) { r.Input = noise })
 	if after := size(); after < before+2_000_000 {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// registry checks that names stay known, each among its own kind, and that a setting never changes.
+// registry checks that names are kept by kind, and that a setting never changes.
 func registry(b *bench) {
 	add := func(of store.NameKind, name string) bool {
 		return inTx(b, func(ctx context.Context, t store.Tx) (bool, error) { return t.AddName(ctx, of, name, b.now) })

@@ -19,7 +19,7 @@ func (b *bench) remove(ids ...flow.ID) (gone []flow.ID) {
 	return inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) { return t.Remove(ctx, ids) })
 }
 
-// removable walks through all that may be removed, in parts of n, and removes them when told to.
+// removable walks through all removable executions, in parts of n, and removes them if remove is set.
 func (b *bench) removable(before time.Time, n int, remove bool) (all []flow.ID) {
 	b.Helper()
 	q := store.RemovableQuery{Before: before, Count: n, Bytes: 1 << 20}
@@ -44,7 +44,7 @@ func (b *bench) removable(before time.Time, n int, remove bool) (all []flow.ID) 
 	}
 }
 
-// removing checks retention: what is old goes, with everything beneath it and nothing beside it.
+// removing checks retention: old executions are removed with everything below them, and nothing else.
 func removing(b *bench) {
 	label := func(r *flow.Request) { r.Labels = map[string]string{"k": "v"} }
 	old := b.finished(label)
@@ -100,11 +100,11 @@ func removing(b *bench) {
 	must(b, err)
 	equal(b, "logs of what stays", len(chunks), 1)
 	equal(b, "a child of what goes on", b.get(doneChild).Stage, flow.Completed)
-	b.apply(b.submit()) // numbers and ids go on
+	b.apply(b.submit()) // numbers and ids continue
 }
 
-// removingParts removes trees in small parts: none is larger than asked for, in executions and in bytes, and what is left
-// keeps every promise after each.
+// removingParts removes trees in small parts: none is larger than requested, in executions and in bytes, and the remaining rows satisfy
+// every invariant after each.
 func removingParts(b *bench) {
 	var tops []flow.ID
 	want := 0
@@ -156,7 +156,7 @@ func removingParts(b *bench) {
 	equal(b, "removed in parts of 1 MB", len(b.removable(limit, 100, true)), 5)
 }
 
-// removingLogs removes very many chunks.
+// removingLogs removes a large number of chunks.
 func removingLogs(b *bench) {
 	one, other := b.id(), b.id()
 	var chunks []flow.LogChunk
@@ -173,8 +173,8 @@ func removingLogs(b *bench) {
 	}
 }
 
-// removingKeys locks a key in the transaction that removes the last execution that used it: the lock's row is gone within the
-// transaction only, and what makes it anew must not wait for that.
+// removingKeys locks a key in the transaction that removes the last execution with that key: the lock's row is removed only within the
+// transaction, and inserting it again must not wait for that.
 func removingKeys(b *bench) {
 	for i := range 3 {
 		old := b.finished(withKey("k", 5))

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// completed commits an item of a workflow that has put something out.
+// completed commits a completed item of a workflow with an output.
 func (b *bench) completed(wf flow.ID, task string, index int, output string) flow.ID {
 	b.Helper()
 	id := b.claimed(flow.ID{9}, under(wf, task, index), func(r *flow.Request) { r.Input = raw(`{"n":%d}`, index) })
@@ -22,8 +22,8 @@ func (b *bench) completed(wf flow.ID, task string, index int, output string) flo
 	return id
 }
 
-// reruns checks what is kept for reruns: that it is copied with the rerun's first write, whole or not at all; that the rerun depends on
-// nothing of the original from then on; and that it goes when the rerun ends.
+// reruns checks the outcomes stored for reruns: they are copied with the rerun's first write, all or none; the rerun does not depend on the
+// original afterwards; and they are removed when the rerun ends.
 func reruns(b *bench) {
 	wf := b.workflow()
 	of := store.WorkflowAttempt{ID: wf, Attempt: 1}
@@ -36,7 +36,7 @@ func reruns(b *bench) {
 	b.apply(d)
 	b.end(wf, flow.Failed, flow.Outcome{Error: &flow.Error{Code: "task_failed", Message: "zoo"}})
 
-	// What it is planned from, in pages.
+	// The executions from which it is planned, in pages.
 	recorded := func(task string, index, n int) []*flow.Execution {
 		b.Helper()
 		all, err := b.s.Recorded(b.ctx(), of, task, index, n)
@@ -61,7 +61,7 @@ func reruns(b *bench) {
 	reuse := func(task string, index int, from, of flow.ID) store.Reuse {
 		return store.Reuse{Workflow: again.ID, Task: task, Index: index, From: from, Of: of, Hash: [32]byte{byte(index + 1)}}
 	}
-	// An outcome that is not there any more, or is no success, is not reused; nothing of the rerun is kept then.
+	// An outcome that was removed, or of an execution that failed, is not reused; then nothing of the rerun is stored.
 	for what, from := range map[string]flow.ID{"removed": b.id(), "failed": bad} {
 		if err := b.try(store.Delta{Drafts: []*flow.Draft{again}, Workflows: store.WorkflowRows{Reuses: []store.Reuse{reuse("each", 0, items[0], items[0]), reuse("each", 1, from, from)}}}); !errors.Is(err, store.ErrNotFound) {
 			b.Errorf("the outcome of one that is %s was reused: %v", what, err)
@@ -70,7 +70,7 @@ func reruns(b *bench) {
 	if _, err := b.s.Get(b.ctx(), again.ID); !errors.Is(err, store.ErrNotFound) {
 		b.Errorf("a rerun was kept without what it reuses: %v", err)
 	}
-	ran := b.id() // that of last had reused another's
+	ran := b.id() // the execution whose outcome last had reused
 	reuses := []store.Reuse{reuse("each", 0, items[0], items[0]), reuse("each", 2, items[2], items[2]), reuse("each", 1, items[1], items[1]), reuse("last", 0, last, ran)}
 	beneath := []string{"each[0]/a", "each[0]/b[1]/c", "each[10]/a", "each[1]/a", "eachone", "each0[0]/a", "zoo[0]/a"}
 	for _, task := range beneath {
@@ -85,7 +85,7 @@ func reruns(b *bench) {
 	must(b, err)
 	equal(b, "reruns of the rerun", len(listed), 0)
 
-	// The original goes; the rerun keeps what it needs.
+	// The original is removed; the rerun keeps what it needs.
 	b.update(func(ctx context.Context, t store.Tx) error {
 		_, err := t.Remove(ctx, append(slices.Clone(items), last, bad, wf))
 		return err
@@ -131,7 +131,7 @@ func reruns(b *bench) {
 		equal(b, fmt.Sprint("left beneath it without ", c.drop), left(), c.left)
 	}
 
-	// An item that reuses is written as it ends.
+	// An item that reuses an outcome is written when it ends.
 	kid := b.submit(under(again.ID, "each", 0), func(r *flow.Request) { r.ReusedOf = items[0] })
 	must(b, kid.Reuse(raw(`"a"`), b.now))
 	b.apply(kid)
@@ -151,7 +151,7 @@ func reruns(b *bench) {
 	equal(b, "a rerun that was removed", len(listed), 0)
 }
 
-// retries checks that the retries of an execution are found as long as they are there, whether that execution is or not.
+// retries checks that the retries of an execution are found as long as they exist, even after that execution was removed.
 func retries(b *bench) {
 	wf := b.workflow()
 	b.end(wf, flow.Failed, flow.Outcome{Error: &flow.Error{Code: "oom", Message: "out of memory"}})
@@ -192,7 +192,7 @@ func retries(b *bench) {
 	b.clean()
 }
 
-// rerunViolations plants damage to what was reused, and looks whether Check finds it.
+// rerunViolations plants damage to reused outcomes, and checks that Check finds it.
 func rerunViolations(b *bench) {
 	wf := b.workflow()
 	of := b.completed(wf, "t", 0, `1`)
@@ -204,7 +204,7 @@ func rerunViolations(b *bench) {
 		return d
 	}
 	first := reused(0, of, `1`)
-	reused(1, b.id(), `2`) // the other has been removed
+	reused(1, b.id(), `2`) // the other execution was removed
 	b.clean()
 	b.broken(59, "another output", reused(2, of, `2`).ID)
 	b.broken(59, "the outcome of one that did not run", reused(3, first.ID, `1`).ID)

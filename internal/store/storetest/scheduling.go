@@ -22,7 +22,7 @@ func (b *bench) tick(all ...store.Tick) error {
 	})
 }
 
-// schedules checks that schedules are kept, found by name and by when they are due, and replaced under their names.
+// schedules checks that schedules are stored, found by name and by due time, and replaced under their names.
 func schedules(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }
 	full := store.Schedule{Name: "b", Version: 3, Next: at(5), Due: at(6), Last: at(-5), Execution: b.id(), Reason: "é", CountedFrom: at(-9)}
@@ -69,7 +69,7 @@ func schedules(b *bench) {
 	equal(b, "replaced", one, full)
 }
 
-// ticks checks that a nominal time of a schedule is kept once, and that ticks are read and dropped.
+// ticks checks that a nominal time of a schedule is stored once, and that ticks are read and dropped.
 func ticks(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }
 	first := store.Tick{Schedule: "s", Nominal: at(0), Last: at(0), Count: 1, Execution: b.id(), At: at(0), Why: "on_time"}
@@ -104,7 +104,7 @@ func ticks(b *bench) {
 	equal(b, "left", read(time.Time{}, 10), []store.Tick{missed, hand})
 }
 
-// racingTicks lets eight writers submit an execution for one nominal time at once: one execution and one tick are there.
+// racingTicks lets eight writers submit an execution for one nominal time concurrently: there is one execution and one tick.
 func racingTicks(b *bench) {
 	for round := range 5 {
 		nominal := b.later(time.Minute)
@@ -115,7 +115,7 @@ func racingTicks(b *bench) {
 	}
 }
 
-// doubleTick is racingTicks over two stores.
+// doubleTick is racingTicks with two stores.
 func doubleTick(s *shared) {
 	for round := range 5 {
 		nominal := s.later(time.Minute)
@@ -153,7 +153,7 @@ func raceTick(b *bench, nominal time.Time, n int, on func(int) store.Store) int 
 	return won
 }
 
-// passedSchedules checks that a transaction passes over schedules that another one has locked.
+// passedSchedules checks that a transaction skips schedules that another one has locked.
 func passedSchedules(s *shared) {
 	s.put(store.Schedule{Name: "a", Version: 1, Next: s.now, Due: s.now}, store.Schedule{Name: "b", Version: 1, Next: s.now, Due: s.now})
 	err := s.both[0].Update(s.ctx(), func(ctx context.Context, t store.Tx) error {
@@ -173,7 +173,7 @@ func passedSchedules(s *shared) {
 	}
 }
 
-// scheduleViolations plants what no engine writes.
+// scheduleViolations plants rows that no engine writes.
 func scheduleViolations(b *bench) {
 	b.clean()
 	next := b.now.Add(time.Hour)

@@ -13,9 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// BenchmarkSearches measures lists by each kind of filter, as the API asks for them, on a store in which twenty
-// executions have the action "rare" and the label set=rare, half of the others the label set=half, a few are Graded,
-// and none has ended badly or is under way.
+// BenchmarkSearches measures lists by each kind of filter, as the API requests them, on a store in which twenty executions have the action
+// "rare" and the label set=rare, half of the others have the label set=half, a few are Graded, and none has failed or is unfinished.
 func BenchmarkSearches(b *testing.B, s store.Store) {
 	for say, f := range map[string]store.Filter{
 		"newest": {}, "top level": {TopLevel: true}, "action": {Action: "rare"}, "rare label": {Labels: map[string]string{"set": "rare"}},
@@ -33,12 +32,12 @@ func BenchmarkSearches(b *testing.B, s store.Store) {
 	}
 }
 
-// BenchmarkWalks measures searches by a condition that the store does not know: as far as one reaches, through everything and through what
-// has a label that half of the executions have.
+// BenchmarkWalks measures searches by a condition that the store cannot evaluate, to the end of their reach, through all executions and
+// through those with a label that half of them have.
 func BenchmarkWalks(b *testing.B, s store.Store) {
 	for say, f := range map[string]store.Filter{"condition": {}, "condition, half label": {Labels: map[string]string{"set": "half"}}, "condition, rare label": {Labels: map[string]string{"set": "rare"}}} {
 		b.Run(say, func(b *testing.B) {
-			f.Reach, f.Within = 40_000, 75*time.Millisecond // as the server does
+			f.Reach, f.Within = 40_000, 75*time.Millisecond // the values of the server
 			looked := 0
 			measured(b, func() error {
 				looked = 0
@@ -53,13 +52,13 @@ func BenchmarkWalks(b *testing.B, s store.Store) {
 	}
 }
 
-// Graded is an evaluation as the Batches page lists them: it has a label, and its last event has how each of its cases ended.
+// Graded is an evaluation as the Batches page lists them: it has a label, and its last event has the results of its cases.
 var Graded = flow.Request{Action: "code", Kind: flow.KindCode, Queue: "default", Input: []byte("{}"), Labels: map[string]string{"set": "graded"}}
 
-// gradedEnd is what the last event of an evaluation of 100 cases has.
+// gradedEnd is the data of the last event of an evaluation with 100 cases.
 var gradedEnd = flow.EndData(nil, json.RawMessage(`{"total": 100, "passed": 100, "cells": "`+strings.Repeat("P", 100)+`", "wall_ms": 1234.5, "cpu_ms": 1200.5, "peak_memory_bytes": 61000000}`))
 
-// EndDataOf is what the last event of a benchmark's execution has, by its kind.
+// EndDataOf returns the data of the last event of a benchmark's execution, by its kind.
 func EndDataOf(k flow.Kind) json.RawMessage {
 	if k == flow.KindCode {
 		return gradedEnd
@@ -67,8 +66,8 @@ func EndDataOf(k flow.Kind) json.RawMessage {
 	return nil
 }
 
-// BenchmarkDigests measures a page of 1,000 evaluations with digest=true, as the Batches page asks for it, on a store
-// with at least as many that are Graded.
+// BenchmarkDigests measures a page of 1,000 evaluations with digest=true, as the Batches page requests it, on a store with at least as many
+// Graded ones.
 func BenchmarkDigests(b *testing.B, s store.Store) {
 	b.Run("digests", func(b *testing.B) {
 		measured(b, func() error {
@@ -89,7 +88,7 @@ func BenchmarkDigests(b *testing.B, s store.Store) {
 	})
 }
 
-// measured reports how long the slowest hundredth of the calls takes at least.
+// measured reports the 99th percentile of the duration of the calls.
 func measured(b *testing.B, call func() error) {
 	var took []time.Duration
 	for b.Loop() {
@@ -103,7 +102,7 @@ func measured(b *testing.B, call func() error) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }
 
-// BenchmarkCounts measures what is counted for a screen.
+// BenchmarkCounts measures the counts that a page shows.
 func BenchmarkCounts(b *testing.B, s store.Store) {
 	for say, count := range map[string]func(context.Context) error{
 		"counts of half label": func(ctx context.Context) error {

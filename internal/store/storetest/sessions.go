@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// session opens a session and returns it as the store keeps it.
+// session opens a session and returns it as stored.
 func (b *bench) session(id flow.ID, lease time.Duration, change ...func(*store.Session)) store.Session {
 	b.Helper()
 	s := store.Session{ID: id, Name: "worker-1", Queues: []string{"default", "gpu"}, Kinds: []string{"code"}, Slots: 8}
@@ -23,7 +23,7 @@ func (b *bench) session(id flow.ID, lease time.Duration, change ...func(*store.S
 	return s
 }
 
-// seen is a session as a transaction sees it, and how long its lease still runs.
+// seen returns a session as a transaction sees it, with the remaining time of its lease.
 func (b *bench) seen(id flow.ID) (s store.Session, left time.Duration) {
 	b.Helper()
 	b.update(func(ctx context.Context, t store.Tx) (err error) {
@@ -53,10 +53,10 @@ func (b *bench) live() []flow.ID {
 	return all
 }
 
-// brief is a lease that has run out by the time that ranOut returns.
+// brief is a lease that has expired when ranOut returns.
 const brief = time.Millisecond
 
-// ranOut waits until a session's lease has run out, by the store's clock.
+// ranOut waits until a session's lease has expired, by the store's clock.
 func (b *bench) ranOut(id flow.ID) {
 	b.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {
@@ -105,7 +105,7 @@ func sessions(b *bench) {
 	equal(b, "after the drop", b.expired(9), []flow.ID{short.ID})
 }
 
-// leases checks how leases end for good, and how those that a jump of the clock has ended begin again.
+// leases checks how leases end for good, and how leases that expired by a jump of the clock are restarted.
 func leases(b *bench) {
 	one, two, short, late := b.session(flow.ID{1}, time.Hour), b.session(flow.ID{2}, time.Hour), b.session(flow.ID{3}, brief), b.session(flow.ID{4}, brief)
 	b.ranOut(short.ID)
@@ -136,7 +136,7 @@ func leases(b *bench) {
 	}
 }
 
-// ownership checks what is found by its owner.
+// ownership checks the executions found by their owner.
 func ownership(b *bench) {
 	mine, others := flow.ID{1}, flow.ID{2}
 	var want, theirs []flow.ID
@@ -145,7 +145,7 @@ func ownership(b *bench) {
 		theirs = append(theirs, b.claimed(others))
 		b.ready(int64(b.made))
 	}
-	wf := b.workflow() // the engine's own
+	wf := b.workflow() // held by the engine itself
 	owned := func(after flow.ID, n int) []flow.ID {
 		return ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) {
 			return t.OwnedBy(ctx, mine, after, n)

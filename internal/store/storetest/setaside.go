@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// asides checks that what is put aside is left out by the loop that it is put aside for, until its time.
+// asides checks that a loop leaves out signals and waits that are put aside for it, until their time.
 func asides(b *bench) {
 	s := b.paid("a", 2)
 	fresh := b.signal(func(s *flow.Signal) { s.State = flow.SignalNew })
@@ -75,8 +75,8 @@ func asides(b *bench) {
 	equal(b, "with nothing put aside", found(b.now, 10), everything)
 }
 
-// Damaged checks that a signal, or a wait, whose row cannot be decoded hides no other one: it is read with its damage. damage makes the
-// details of signals or waits ("signals", "waits") undecodable, beside the store.
+// Damaged checks that a signal, or a wait, whose row cannot be decoded does not hide others, and is read with its damage. damage makes the
+// details of signals or waits ("signals", "waits") undecodable, bypassing the store.
 func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids ...flow.ID)) {
 	b := &bench{tester: t, tb: t, s: s, now: epoch}
 	all := b.paid("a", 2)

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Shared is for stores that several processes use at once. open returns two stores on the same data, empty at first, as
-// two processes would have them.
+// Shared is for stores that several processes use at the same time. open returns two stores on the same data, initially empty, as two
+// processes would have them.
 func Shared(t *testing.T, open func(*testing.T) [2]store.Store) {
 	for _, part := range []struct {
 		name string
@@ -37,13 +37,13 @@ func Shared(t *testing.T, open func(*testing.T) [2]store.Store) {
 	}
 }
 
-// shared is one test's data and the two stores on it; the bench's own is the first.
+// shared has one test's data and the two stores on it; the bench's own is the first.
 type shared struct {
 	*bench
 	both [2]store.Store
 }
 
-// race runs work at once, n times on each store, and waits for all. What it returns is an error of the test.
+// race runs work concurrently, n times on each store, and waits for all. An error of work fails the test.
 func (s *shared) race(n int, work func(on store.Store, i int) error) {
 	s.Helper()
 	var wg sync.WaitGroup
@@ -57,7 +57,7 @@ func (s *shared) race(n int, work func(on store.Store, i int) error) {
 	wg.Wait()
 }
 
-// decided runs a decision until it is committed: what changed since it was read is read again.
+// decided runs a decision until it is committed; after a conflict it reads again.
 func decided(ctx context.Context, on store.Store, decide func(context.Context, store.Tx) error) error {
 	for {
 		if err := on.Update(ctx, decide); !errors.Is(err, store.ErrConflict) {
@@ -66,7 +66,7 @@ func decided(ctx context.Context, on store.Store, decide func(context.Context, s
 	}
 }
 
-// seen checks that what one has committed the other sees at once.
+// seen checks that each store sees the other's commits at once.
 func seen(s *shared) {
 	for i := range 20 {
 		on, other := s.both[i%2], s.both[1-i%2]
@@ -139,7 +139,7 @@ func sharedTickets(s *shared) {
 	}
 }
 
-// locked checks that nobody changes what a transaction has loaded until it ends: its own change never conflicts.
+// locked checks that no other transaction changes what a transaction has loaded until it ends: its own change never conflicts.
 func locked(s *shared) {
 	session := flow.ID{1}
 	load := map[string]func(context.Context, store.Tx, flow.ID) ([]*flow.Execution, error){
@@ -176,7 +176,7 @@ func locked(s *shared) {
 					return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{stale}})
 				})
 			})
-			for range 50 { // long enough for a writer that nothing holds up
+			for range 50 { // long enough for a writer that is not blocked
 				if _, err := t.Now(ctx); err != nil {
 					return err
 				}
@@ -261,7 +261,7 @@ func sharedClaims(s *shared) {
 	}
 }
 
-// queueEmpty tells an empty queue from one whose rows others have locked just now.
+// queueEmpty reports whether a queue is empty; rows that other transactions have locked still count.
 func (s *shared) queueEmpty(on store.Store) bool {
 	queues, err := on.Queues(s.ctx())
 	if err != nil {
@@ -271,7 +271,7 @@ func (s *shared) queueEmpty(on store.Store) bool {
 	return len(queues) == 0
 }
 
-// notified checks what one hears of the other's commits, where a store can tell.
+// notified checks the notifications about the other store's commits, if the store has them.
 func notified(s *shared) {
 	hears, ok := s.both[1].(store.Notifier)
 	if !ok {
@@ -301,9 +301,9 @@ func notified(s *shared) {
 		heard.Executions = append(heard.Executions, n.Executions...)
 		heard.All = heard.All || n.All
 	}
-	// What a reader may be waiting for is named: a piece of input, and output that asks for it.
+	// Executions for which a reader may be waiting are named: one with a piece of input, and one with logs.
 	fed, wrote := s.claimed(session), s.claimed(session)
-	for heard.Executions = nil; !slices.Contains(heard.Executions, wrote); { // what was claimed is heard of as well
+	for heard.Executions = nil; !slices.Contains(heard.Executions, wrote); { // the claimed one is notified as well
 		n := <-other
 		heard.Executions = append(heard.Executions, n.Executions...)
 	}
@@ -331,6 +331,6 @@ func notified(s *shared) {
 	default:
 	}
 	stop()
-	for range other { // it ends with the context
+	for range other { // the channel is closed when the context ends
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// signal is a small signal; change what the test is about.
+// signal returns a small signal; change sets what the test needs.
 func (b *bench) signal(change ...func(*flow.Signal)) flow.Signal {
 	s := flow.Signal{ID: b.id(), Number: int64(b.made), Trigger: "alert", Source: flow.SourceAPI, At: b.now, State: flow.SignalMatched, Hash: [32]byte{1}, Data: raw(`{}`)}
 	for _, c := range change {
@@ -32,7 +32,7 @@ func (b *bench) emit(all ...flow.Signal) {
 	b.delta(store.Delta{Signals: store.SignalRows{New: all}})
 }
 
-// signals checks that signals are kept as they are, found by id and key, and dropped by age.
+// signals checks that signals are stored unchanged, found by id and key, and dropped by age.
 func signals(b *bench) {
 	full := b.signal(keyed("k"), about("db 1"), func(s *flow.Signal) {
 		s.State, s.Source, s.Data = flow.SignalNew, "webhook:github", raw(`{"a": [1, "é\u0000"], "big": 12345678901234567890}`)
@@ -95,7 +95,7 @@ func signals(b *bench) {
 	equal(b, "left: what is new, and what is young", left, []flow.Signal{young, newer, full})
 }
 
-// droppedSignals checks that retention removes signals with what hangs on them, and a bounded part at a time.
+// droppedSignals checks that retention removes signals with their dependent rows, a limited number at a time.
 func droppedSignals(b *bench) {
 	large := json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
 	var all []flow.Signal
@@ -132,9 +132,9 @@ func droppedSignals(b *bench) {
 	equal(b, "enforcements", len(left), 0)
 }
 
-// signalPages checks filters, orders, cursors, and the bound of a page in bytes.
+// signalPages checks filters, orders, cursors, and the limit of a page in bytes.
 func signalPages(b *bench) {
-	var all []flow.Signal // the latest first
+	var all []flow.Signal // newest first
 	for i := range 12 {
 		if i%2 == 0 {
 			b.later(time.Minute)
@@ -211,7 +211,7 @@ func signalPages(b *bench) {
 	}
 }
 
-// racingSignals lets eight writers emit under one key at once: one signal is there, and it is the same for all.
+// racingSignals lets eight writers emit under one key concurrently: there is one signal, the same for all.
 func racingSignals(b *bench) {
 	for round := range 5 {
 		if won := raceSignal(b, fmt.Sprint(round), 8, func(int) store.Store { return b.s }); won != 1 {
@@ -220,7 +220,7 @@ func racingSignals(b *bench) {
 	}
 }
 
-// doubleSignal is racingSignals over two stores.
+// doubleSignal is racingSignals with two stores.
 func doubleSignal(s *shared) {
 	for round := range 5 {
 		if won := raceSignal(s.bench, fmt.Sprint(round), 8, func(i int) store.Store { return s.both[i%2] }); won != 1 {
@@ -229,8 +229,8 @@ func doubleSignal(s *shared) {
 	}
 }
 
-// raceSignal lets n writers emit two signals each, under the same two keys in different orders, and returns how many kept theirs.
-// A writer's execution is there exactly when its signals are.
+// raceSignal lets n writers emit two signals each, under the same two keys in different orders, and returns how many stored theirs. A
+// writer's execution exists exactly if its signals do.
 func raceSignal(b *bench, round string, n int, on func(int) store.Store) int {
 	name := "race " + round
 	all := make([][]flow.Signal, n)

@@ -1,5 +1,5 @@
-// Package storetest holds every store to the port's promises. It speaks to a store through the port only, takes times
-// from nowhere but its own arguments, and so runs unchanged against every backend.
+// Package storetest tests that a store keeps the contract of the port. It uses a store only through the port, takes all times from its own
+// clock, and so runs unchanged against every backend.
 package storetest
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Exercise runs the suite; open returns an empty store each time and closes it when the test ends.
+// Exercise runs the suite; open returns an empty store each time and closes it at the end of the test.
 func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 	for _, part := range []struct {
 		name string
@@ -63,10 +63,10 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 	}
 }
 
-// epoch is when the suite's executions live. It is in the past, so no backend's own clock matters.
+// epoch is the start of the suite's clock. It is in the past, so no backend's own clock matters.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 
-// tester is what the suite needs of a test, be it one of package testing or of a property.
+// tester has the methods of a test that the suite needs, of package testing or of a property test.
 type tester interface {
 	Helper()
 	Error(...any)
@@ -76,7 +76,7 @@ type tester interface {
 	Context() context.Context
 }
 
-// bench is one test's store and what the test needs to talk to it.
+// bench is one test's store with helpers for the test.
 type bench struct {
 	tester
 	tb   *testing.T
@@ -94,7 +94,7 @@ func (b *bench) id() flow.ID {
 	return id
 }
 
-// later moves the test's clock.
+// later advances the test's clock.
 func (b *bench) later(d time.Duration) time.Time {
 	b.now = b.now.Add(d)
 	return b.now
@@ -121,12 +121,12 @@ func (b *bench) delta(d store.Delta) {
 	b.update(func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, d) })
 }
 
-// try commits a decision and returns what the store says.
+// try commits a decision and returns the store's error.
 func (b *bench) try(d store.Delta) error {
 	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, d) })
 }
 
-// inTx returns what a read in a transaction gives.
+// inTx returns the result of a read in a transaction.
 func inTx[T any](b *bench, read func(context.Context, store.Tx) (T, error)) T {
 	b.Helper()
 	var v T
@@ -137,7 +137,7 @@ func inTx[T any](b *bench, read func(context.Context, store.Tx) (T, error)) T {
 	return v
 }
 
-// request is a small request; change what the test is about.
+// request returns a small request; change sets what the test needs.
 func (b *bench) request(change ...func(*flow.Request)) flow.Request {
 	r := flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", CreatedAt: b.now}
 	for _, c := range change {
@@ -150,7 +150,7 @@ func (b *bench) submit(change ...func(*flow.Request)) *flow.Draft {
 	return flow.Submit(b.id(), b.request(change...))
 }
 
-// ready commits an execution that can be claimed, with the ticket.
+// ready commits an execution that can be claimed, with the given ticket.
 func (b *bench) ready(ticket int64, change ...func(*flow.Request)) flow.ID {
 	b.Helper()
 	d := b.submit(change...)
@@ -159,7 +159,7 @@ func (b *bench) ready(ticket int64, change ...func(*flow.Request)) flow.ID {
 	return d.ID
 }
 
-// claimed commits an execution that the session holds.
+// claimed commits an execution that the session has claimed.
 func (b *bench) claimed(session flow.ID, change ...func(*flow.Request)) flow.ID {
 	b.Helper()
 	d := b.submit(change...)
@@ -169,7 +169,7 @@ func (b *bench) claimed(session flow.ID, change ...func(*flow.Request)) flow.ID 
 	return d.ID
 }
 
-// load begins a decision about a stored execution.
+// load returns a draft of a stored execution.
 func (b *bench) load(id flow.ID) *flow.Draft {
 	b.Helper()
 	all := inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) {
@@ -181,7 +181,7 @@ func (b *bench) load(id flow.ID) *flow.Draft {
 	return flow.Load(all[0])
 }
 
-// report lets the owner say what happened, and commits it.
+// report reports events as the owner, and commits them.
 func (b *bench) report(id flow.ID, types ...flow.EventType) {
 	b.Helper()
 	d := b.load(id)
@@ -195,7 +195,7 @@ func (b *bench) report(id flow.ID, types ...flow.EventType) {
 	b.apply(d)
 }
 
-// finished commits an execution that has completed.
+// finished commits a completed execution.
 func (b *bench) finished(change ...func(*flow.Request)) flow.ID {
 	b.Helper()
 	id := b.claimed(flow.ID{9}, change...)
@@ -212,7 +212,7 @@ func (b *bench) get(id flow.ID) *flow.Execution {
 	return x
 }
 
-// clean checks that the store finds nothing wrong with itself.
+// clean checks that Check finds no violations.
 func (b *bench) clean() {
 	b.Helper()
 	found, err := b.s.Check(b.ctx())
@@ -224,7 +224,7 @@ func (b *bench) clean() {
 	}
 }
 
-// broken checks that the store finds an invariant broken by one of these executions, or by any row if none is named.
+// broken checks that Check finds an invariant violated by one of these executions, or by any row if none is given.
 func (b *bench) broken(invariant int, what string, of ...flow.ID) {
 	b.Helper()
 	found, err := b.s.Check(b.ctx())
@@ -250,7 +250,7 @@ func wantErr(b *bench, what string, err, want error) {
 	}
 }
 
-// same compares executions as a caller can see them.
+// same compares executions by their visible fields.
 var same = []cmp.Option{cmpopts.EquateEmpty(), cmp.Transformer("utc", func(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -261,14 +261,14 @@ var same = []cmp.Option{cmpopts.EquateEmpty(), cmp.Transformer("utc", func(t tim
 func equal(b *bench, what string, got, want any) {
 	b.Helper()
 	if reflect.DeepEqual(got, want) {
-		return // the usual case, and far quicker
+		return // the usual case, and much faster
 	}
 	if d := cmp.Diff(want, got, same...); d != "" {
 		b.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }
 
-// ids are the ids of executions, in the order given.
+// ids returns the ids of executions, in the given order.
 func ids(all []*flow.Execution) []flow.ID {
 	out := make([]flow.ID, len(all))
 	for i, x := range all {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// survey checks the sums over what has not ended.
+// survey checks the sums over unfinished executions.
 func survey(b *bench) {
 	look := func() store.Survey {
 		v, err := b.s.Survey(b.ctx())
@@ -23,7 +23,7 @@ func survey(b *bench) {
 		if v.OldestTransaction < 0 {
 			b.Errorf("the oldest transaction began in %s", -v.OldestTransaction)
 		}
-		v.OldestTransaction = 0 // other tests' are on the same server
+		v.OldestTransaction = 0 // other tests' transactions are on the same server
 		return v
 	}
 	equal(b, "an empty store", look(), store.Survey{})

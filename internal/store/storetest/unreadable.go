@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Unreadable checks that a row of a live execution that cannot be decoded hides no other one from what reads the first of an
-// order. damage makes the states of executions undecodable, beside the store.
+// Unreadable checks that a live execution whose row cannot be decoded does not hide others from reads of the first executions of an order.
+// damage makes the states of executions undecodable, bypassing the store.
 func Unreadable(t *testing.T, s store.Store, damage func(ids ...flow.ID)) {
 	b := &bench{tester: t, tb: t, s: s, now: epoch}
 	mine := b.session(flow.ID{1}, time.Hour).ID
@@ -71,7 +71,7 @@ func Unreadable(t *testing.T, s store.Store, damage func(ids ...flow.ID)) {
 	} {
 		for _, n := range []int{len(read.want), 1} {
 			var got []flow.ID
-			// Each row that is met for the first time may fail one look.
+			// Each undecodable row may fail the first read that meets it.
 			for range 6 {
 				err := s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 					xs, err := read.of(ctx, t, n)

@@ -20,7 +20,7 @@ func (b *bench) upload(text string, until time.Time) store.Upload {
 	return inTx(b, func(ctx context.Context, t store.Tx) (store.Upload, error) { return t.EndUpload(ctx, u) })
 }
 
-// holding submits executions that hold the upload of a sum, which must be there.
+// holding submits n executions that refer to the upload, which must exist.
 func (b *bench) holding(u store.Upload, n int) (ids []flow.ID) {
 	b.Helper()
 	b.update(func(ctx context.Context, t store.Tx) error {
@@ -41,14 +41,14 @@ func (b *bench) holding(u store.Upload, n int) (ids []flow.ID) {
 	return ids
 }
 
-// drop drops what nothing keeps, and returns all that was dropped and is not forgotten.
+// drop drops uploads that nothing keeps, and returns all uploads that are dropped and not forgotten.
 func (b *bench) drop(now, again time.Time) []flow.ID {
 	b.Helper()
 	b.update(func(ctx context.Context, t store.Tx) error { return t.DropUploads(ctx, now, again, 10) })
 	return inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) { return t.DroppedUploads(ctx, 10) })
 }
 
-// there reports whether an upload can be named.
+// there reports whether an upload can be referred to.
 func (b *bench) there(u store.Upload) bool {
 	b.Helper()
 	got, err := b.s.Upload(b.ctx(), u.Sum)
@@ -64,8 +64,8 @@ func (b *bench) there(u store.Upload) bool {
 	return err == nil
 }
 
-// uploads checks the life of an upload: nobody names it before it has arrived, the second of one sum is the first, and it
-// stays for its time and for as long as an execution holds it.
+// uploads checks the states of an upload: it cannot be referred to before it has ended, a second upload with the same sum gives the first
+// one, and it is kept until its time and as long as an execution refers to it.
 func uploads(b *bench) {
 	soon, late := b.now.Add(time.Hour), b.now.Add(24*time.Hour)
 	first := b.upload("text", soon)
@@ -84,7 +84,7 @@ func uploads(b *bench) {
 	arriving := b.id()
 	b.update(func(ctx context.Context, t store.Tx) error { return t.BeginUpload(ctx, arriving, soon) })
 
-	// An hour later what never arrived is given up, and a day later what nothing holds.
+	// An hour later unfinished uploads are dropped, and a day later uploads without references.
 	equal(b, "dropped in time", asSet(b.drop(soon, soon)), asSet(append(slices.Clone(dropped), arriving)))
 	err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
 		_, err := t.EndUpload(ctx, store.Upload{ID: arriving, Sum: [sha256.Size]byte{7}, Size: 1, Until: late})
@@ -123,7 +123,7 @@ func uploads(b *bench) {
 		b.Errorf("what was dropped is read: %v", err)
 	}
 
-	// It can come again before the one that was dropped is forgotten.
+	// The same content can be uploaded again before the dropped one is forgotten.
 	third := b.upload("text", late)
 	if third.ID == first.ID || !b.there(third) {
 		b.Errorf("uploaded again as %s, which was dropped", third.ID)
@@ -136,7 +136,7 @@ func uploads(b *bench) {
 	}
 }
 
-// racingUploads checks that nothing holds what is dropped, whichever comes first.
+// racingUploads checks that no execution refers to a dropped upload, whichever comes first.
 func racingUploads(b *bench) {
 	for i := range 20 {
 		u := b.upload(string(rune('a'+i)), b.now)

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// Views holds the views that people read by SQL to what the port says, and runs the statements of docs/operations.md. A query's
-// answer is its rows as text; null is "".
+// Views compares the views that people read by SQL with the results of the port, and runs the statements of docs/operations.md. query
+// returns rows as text; null is "".
 func Views(t *testing.T, s store.Store, query func(sql string) [][]string) {
 	b := &bench{tester: t, tb: t, s: s, now: time.Now().UTC().Truncate(time.Microsecond)}
 	labelled := func(team, queue string) func(*flow.Request) {
@@ -28,7 +28,7 @@ func Views(t *testing.T, s store.Store, query func(sql string) [][]string) {
 	done := b.finished(labelled("x", "default"))
 	fail := func(code, message string) flow.ID {
 		id := b.claimed(flow.ID{9}, labelled("x", "gpu"))
-		for _, part := range []string{"a", "b", "ä"} { // more than a row carries along
+		for _, part := range []string{"a", "b", "ä"} { // more than fits into a row
 			b.say(id, flow.Event{Type: flow.EvProgress, Data: json.RawMessage(`"` + strings.Repeat(part, 700) + `"`)})
 		}
 		b.say(id, flow.Event{Type: flow.EvFailed, Outcome: &flow.Outcome{Error: &flow.Error{Code: code, Message: message}}})
@@ -37,7 +37,7 @@ func Views(t *testing.T, s store.Store, query func(sql string) [][]string) {
 	long := strings.Repeat("große ", 20000)
 	bad, worse, odd := fail("nonzero_exit", "it ended with 1"), fail("nonzero_exit", long), fail(strings.Repeat("c", 130), "")
 
-	every := b.submit(labelled("y", "default")) // every type of event that is stored as a number, and one that is not
+	every := b.submit(labelled("y", "default")) // every type of event that is stored as a number, and one that is stored as text
 	for n := uint64(1); ; n++ {
 		typ, numbered := row.EventType(n)
 		if !numbered {
@@ -97,7 +97,7 @@ func Views(t *testing.T, s store.Store, query func(sql string) [][]string) {
 	}
 }
 
-// say lets the owner report one event.
+// say reports one event as the owner.
 func (b *bench) say(id flow.ID, e flow.Event) {
 	b.Helper()
 	d := b.load(id)

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// violations plants damage that a store accepts, because it persists decisions and never makes them, and looks whether
-// Check finds it. The numbers are those of docs/invariants.md.
+// violations plants damage that a store accepts, because it persists decisions and does not make them, and checks that Check finds it. The
+// numbers are those in docs/invariants.md.
 func violations(b *bench) {
 	b.clean()
 	plant := func(invariant int, what string, drafts ...*flow.Draft) {

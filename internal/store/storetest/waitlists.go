@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// waitLists lets many submit to few keys, and many finish what was admitted, on both stores: slots never exceed the limit,
-// and those that wait are admitted in order of ticket.
+// waitLists lets many transactions submit to few keys, and many finish admitted executions, on both stores: holders never exceed the limit,
+// and waiting executions are admitted in order of ticket.
 func waitLists(s *shared) {
 	const each, limit = 40, 2
 	names := []string{"key a", "key b"}
 	var mu sync.Mutex
 	holding := map[string]int{}
-	admitted := map[string][]int64{} // tickets of those who waited, as they were admitted
+	admitted := map[string][]int64{} // tickets of the executions that waited, in the order of admission
 	note := func(key string, change int, ticket int64) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -31,7 +31,7 @@ func waitLists(s *shared) {
 			admitted[key] = append(admitted[key], ticket)
 		}
 	}
-	// Commits of one key are in the order of its lock, so the notes are taken while it is held: before the commit.
+	// Commits for one key are in the order of its lock, so this is recorded while the lock is held, before the commit.
 	var drafts [2 * 3][]*flow.Draft
 	for w := range drafts {
 		for i := range each {
@@ -155,7 +155,7 @@ func waitLists(s *shared) {
 	equal(s.bench, "holders in the end", holding, map[string]int{names[0]: 0, names[1]: 0})
 }
 
-// readWaitLists checks what is read of the wait lists of keys: whose head may go is told without locking any.
+// readWaitLists checks reading the wait lists of keys: the head is found without locking any.
 func readWaitLists(b *bench) {
 	wait := func(key string, limit int, ticket int64, change ...func(*flow.Request)) flow.ID {
 		d := b.submit(append([]func(*flow.Request){withKey(key, limit)}, change...)...)
@@ -197,7 +197,7 @@ func readWaitLists(b *bench) {
 	}
 }
 
-// readWaiting checks that a wait list is read in the order in which it goes, whole and in parts.
+// readWaiting checks that a wait list is read in its order, as a whole and in parts.
 func readWaiting(b *bench) {
 	wait := func(key string, ticket int64, change ...func(*flow.Request)) flow.ID {
 		d := b.submit(append([]func(*flow.Request){withKey(key, 1)}, change...)...)
@@ -238,7 +238,7 @@ func readWaiting(b *bench) {
 	}
 }
 
-// readHeld checks what is read of what sessions hold.
+// readHeld checks reading the executions that sessions hold.
 func readHeld(b *bench) {
 	mine := []flow.ID{b.claimed(flow.ID{1}), b.claimed(flow.ID{1}), b.claimed(flow.ID{1})}
 	other := b.claimed(flow.ID{2})

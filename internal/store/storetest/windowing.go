@@ -9,12 +9,12 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// holding is an enforcement that is held in a window.
+// holding makes an enforcement one that is buffered in a window.
 func holding(key string) func(*flow.Enforcement) {
 	return func(e *flow.Enforcement) { e.State, e.Execution, e.Window = flow.EnforcementBuffered, flow.ID{}, key }
 }
 
-// windowed writes a window under its lock, with what it holds.
+// windowed writes a window under its lock, with its enforcements.
 func (b *bench) windowed(w store.Window, all ...flow.Enforcement) {
 	b.Helper()
 	b.update(func(ctx context.Context, t store.Tx) error {
@@ -28,7 +28,7 @@ func (b *bench) windowed(w store.Window, all ...flow.Enforcement) {
 	})
 }
 
-// heldBytes is how many bytes the data of signals have.
+// bufferedBytes returns the size of the data of signals.
 func bufferedBytes(all ...flow.Signal) (n int64) {
 	for i := range all {
 		n += int64(len(all[i].Data))
@@ -36,7 +36,7 @@ func bufferedBytes(all ...flow.Signal) (n int64) {
 	return n
 }
 
-// bufferWindows checks that windows are kept, found when they are due, and close once with all that they buffer.
+// bufferWindows checks that windows are stored, found when they are due, and close once with everything that they buffer.
 func bufferWindows(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }
 	s := []flow.Signal{b.signal(), b.signal(), b.signal(), b.signal()}
@@ -94,7 +94,7 @@ func bufferWindows(b *bench) {
 	equal(b, "no window is left", due(at(99), 10), []any{[]store.Window(nil), time.Time{}})
 }
 
-// windowViolations plants what no engine writes.
+// windowViolations plants rows that no engine writes.
 func windowViolations(b *bench) {
 	s := b.signal()
 	b.emit(s)
@@ -111,8 +111,8 @@ func windowViolations(b *bench) {
 	b.broken(48, "a window that counts other bytes")
 }
 
-// closingParts checks that windows close for some of what they hold, in the order in which it was held, and that what one transaction holds
-// and closes is closed.
+// closingParts checks that windows close for some of their signals, in the order in which they were buffered, and that signals that one
+// transaction buffers and closes are closed.
 func closingParts(b *bench) {
 	var s []flow.Signal
 	for range 5 {
@@ -126,7 +126,7 @@ func closingParts(b *bench) {
 	all := make([]flow.Enforcement, len(s))
 	for i := range s {
 		all[i] = b.enforcement(s[i], "r", holding("k"))
-		if i == 2 { // held before the others, by a transaction that began earlier
+		if i == 2 { // buffered before the others, by a transaction that began earlier
 			all[i].At = b.now.Add(-time.Second)
 		}
 		places[i] = store.SignalPlace{At: all[i].At, Number: s[i].Number}
@@ -204,7 +204,7 @@ func closingParts(b *bench) {
 	_, err = b.s.Window(b.ctx(), none.WindowKey)
 	wantErr(b, "a window that was dropped", err, store.ErrNotFound)
 
-	// A window that is opened, joined and closed by one transaction.
+	// A window that one transaction opens, adds to and closes.
 	x := b.signal()
 	b.emit(x)
 	d := b.submit(startedByRule(x, "q"))
@@ -223,7 +223,7 @@ func closingParts(b *bench) {
 	equal(b, "held and closed in one transaction", []any{one[0].State, one[0].Execution}, []any{flow.EnforcementRan, d.ID})
 }
 
-// racingClosings lets eight writers close the same part of a window at once: one does, and what it leaves is held by the rest.
+// racingClosings lets eight writers close the same part of a window concurrently: one succeeds, and the rest stays buffered.
 func racingClosings(b *bench) {
 	const n = 8
 	key := store.WindowKey{Rule: "r", Key: "k"}
@@ -239,7 +239,7 @@ func racingClosings(b *bench) {
 	}
 	won := b.winners(n, func(i int) error {
 		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
-			if i%2 == 0 { // the others have not locked it, as no engine does
+			if i%2 == 0 { // the others have not locked it, which no engine does
 				if _, err := t.LockKeys(ctx, []string{key.Lock()}); err != nil {
 					return err
 				}

@@ -20,7 +20,7 @@ func (b *bench) workflow(change ...func(*flow.Request)) flow.ID {
 	return d.ID
 }
 
-// end ends an execution that nobody holds, or that the engine runs.
+// end ends an execution that no worker holds, or that the engine runs.
 func (b *bench) end(id flow.ID, as flow.Stage, o flow.Outcome) {
 	b.Helper()
 	d := b.load(id)
@@ -32,11 +32,11 @@ func (b *bench) end(id flow.ID, as flow.Stage, o flow.Outcome) {
 	b.apply(d)
 }
 
-// progress is how far workflows are, by their rows; one without any is absent.
+// progress returns the progress of workflows by their rows; workflows without rows are absent.
 func (b *bench) progress(of ...store.WorkflowAttempt) map[flow.ID][]store.TaskProgress {
 	b.Helper()
 	progress := make(map[flow.ID][]store.TaskProgress)
-	for _, w := range of { // one by one: one of them may be named with two attempts
+	for _, w := range of { // one by one, because one workflow may be given with two attempts
 		for _, l := range b.locked(store.KnownWorkflow{WorkflowAttempt: w, Change: store.NothingKnown}) {
 			if len(l.Tasks) > 0 {
 				progress[l.ID] = append(progress[l.ID], l.Tasks...)
@@ -59,7 +59,7 @@ func byTask(all []store.TaskProgress) map[string]store.TaskProgress {
 	return m
 }
 
-// children checks the rows of a workflow through the life of its children.
+// children checks the rows of a workflow from the start to the end of its children.
 func children(b *bench) {
 	wf, other := b.workflow(), b.workflow()
 	of := store.WorkflowAttempt{ID: wf, Attempt: 1}
@@ -112,7 +112,7 @@ func children(b *bench) {
 	equal(b, "open of an unknown task", len(open("none", 9)), 0)
 }
 
-// openChildren checks which children are still to be ended: those that have neither ended nor an order to.
+// openChildren checks which children must still be ended: those that are unfinished and have no order to end.
 func openChildren(b *bench) {
 	wf := b.workflow()
 	of := store.WorkflowAttempt{ID: wf, Attempt: 1}
@@ -140,7 +140,7 @@ func openChildren(b *bench) {
 	}
 }
 
-// largeOutcomes checks that no more is read than the caller takes.
+// largeOutcomes checks that no more is read than the caller accepts.
 func largeOutcomes(b *bench) {
 	wf := b.workflow()
 	of := store.WorkflowAttempt{ID: wf, Attempt: 1}
@@ -188,7 +188,7 @@ func largeOutcomes(b *bench) {
 	}
 }
 
-// workflowChanges checks what a caller learns that knows a workflow by its changes.
+// workflowChanges checks the changes that a caller gets who knows a part of a workflow's progress.
 func workflowChanges(b *bench) {
 	wf, other := b.workflow(), b.workflow()
 	first, second := store.WorkflowAttempt{ID: wf, Attempt: 1}, store.WorkflowAttempt{ID: wf, Attempt: 2}
@@ -257,7 +257,7 @@ func workflowPayloads(b *bench) {
 	}
 }
 
-// childConflict checks that an item of a task is made once, whatever is delivered twice.
+// childConflict checks that an item of a task is inserted once, even if it is delivered twice.
 func childConflict(b *bench) {
 	wf := b.workflow()
 	first := b.submit(under(wf, "t", 0))
@@ -268,7 +268,7 @@ func childConflict(b *bench) {
 	wantErr(b, "get the second", err, store.ErrNotFound)
 	again := under(wf, "t", 0)
 	b.apply(b.submit(under(wf, "t", 1)), b.submit(under(wf, "u", 0)))
-	b.apply(b.submit(func(r *flow.Request) { again(r); r.ParentAttempt = 2 })) // the next attempt has rows of its own
+	b.apply(b.submit(func(r *flow.Request) { again(r); r.ParentAttempt = 2 })) // the next attempt has its own rows
 	equal(b, "rows of the first attempt", len(b.progress(store.WorkflowAttempt{ID: wf, Attempt: 1})[wf]), 2)
 	equal(b, "rows of the second attempt", len(b.progress(store.WorkflowAttempt{ID: wf, Attempt: 2})[wf]), 1)
 
@@ -300,7 +300,7 @@ func marks(b *bench) {
 	equal(b, "marks of nothing", len(none), 0)
 }
 
-// childPages checks the rows as readers page through them.
+// childPages checks the pages of rows for readers.
 func childPages(b *bench) {
 	wf := b.workflow()
 	var want []store.Child
@@ -337,7 +337,7 @@ func childPages(b *bench) {
 	equal(b, "children", got, want)
 }
 
-// ofKind gives some of the executions another kind than their action's name, and details that take room.
+// ofKind gives some of the executions a kind that differs from their action's name, and large details.
 func ofKind(i int) func(*flow.Request) {
 	return func(r *flow.Request) {
 		if i%2 == 0 {
