@@ -16,7 +16,7 @@ import (
 
 // How long the worker waits between tries while the blob store cannot be reached.
 const (
-	blobPatience   = 2 * time.Minute // for all tries together: after so long without the engine, the worker has lost the attempt too
+	blobPatience   = 2 * time.Minute // for all tries together: after that long without the engine, the worker has lost the attempt, too
 	blobPauseFirst = 50 * time.Millisecond
 	blobPauseMost  = 2 * time.Second
 )
@@ -60,7 +60,7 @@ func (e *evaluation) keep(ctx context.Context, f runtime.Collected, n int) (stri
 	return name, err
 }
 
-// fetch writes a blob to a file. If the transfer breaks off, it asks for the rest.
+// fetch writes a blob to a file. It resumes a transfer that breaks off.
 func (e *evaluation) fetch(ctx context.Context, name, to string) error {
 	if e.task.Blobs == nil {
 		return Errorf(flow.CodeInvalidInput, "blob %q: this worker has no blob store (give the bytes themselves)", name)

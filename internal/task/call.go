@@ -13,15 +13,15 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// caller is a program of a language that calls a function of another one: see call.py for what it reads and writes. It is put beside the
-// program, and is started with the program's file as its argument.
+// caller is a program of a language that calls a function of another program: see call.py for its input and output. It is placed beside
+// the program and started with the program's file as its argument.
 type caller struct{ file, source string }
 
 //go:embed call.py
 var callPython string
 
-// callInput is the call as the caller reads it, and the mark: a random text by which the line with the result is known from what the
-// program prints.
+// callInput is the call as the caller reads it, and the mark: a random text that marks the line with the result among the program's
+// output.
 func callInput(c *api.Call) (input runtime.File, mark string, err error) {
 	mark = rand.Text()
 	kwargs := c.Kwargs
@@ -37,8 +37,8 @@ func callInput(c *api.Call) (input runtime.File, mark string, err error) {
 	return runtime.File{Content: b}, mark, err
 }
 
-// cutResult splits what a caller wrote to stdout into what the program printed, and the result behind the mark. ended: there is no result,
-// since the program ended the process before the function returned.
+// cutResult splits the stdout of a caller into the program's output, and the result after the mark. ended: there is no result, because the
+// program ended the process before the function returned.
 func cutResult(stdout []byte, mark string) (printed, result []byte, ended bool) {
 	at := bytes.LastIndex(stdout, []byte("\n"+mark))
 	if at < 0 {
@@ -48,7 +48,7 @@ func cutResult(stdout []byte, mark string) (printed, result []byte, ended bool) 
 	return stdout[:at], result, false
 }
 
-// called judges a case of a function whose process ended with exit code 0. result is what stands behind the mark.
+// called judges a case of a function whose process ended with exit code 0. result is the text after the mark.
 func (b *batch) called(c *api.Case, r *api.CaseResult, result []byte, ended bool) error {
 	wrong := func(format string, args ...any) error {
 		r.Verdict, r.Message = api.WrongAnswer, c.Call.Function+": "+fmt.Sprintf(format, args...)
@@ -98,7 +98,7 @@ func (b *batch) callable() error {
 	return nil
 }
 
-// argvOf is how a case's program is started, without the arguments of the code and of the case.
+// argvOf is the command of a case's program, without the arguments of the code and of the case.
 func (b *batch) argvOf(c *api.Case, limits runtime.Limits) []string {
 	list := b.lang.Run
 	if c.Call != nil {

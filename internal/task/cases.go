@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// How many bytes of the outputs of cases are kept: of one case, and of all together.
+// How many bytes of the cases' outputs are kept: per case, and for all together.
 const (
 	caseStdout = 4 << 10
 	caseStderr = 1 << 10
@@ -28,13 +28,13 @@ const (
 type batch struct {
 	*evaluation
 	files []runtime.File // placed in every run
-	judge *judge         // nil: the outputs are compared without a program
+	judge *judge         // nil: outputs are compared without a program
 	talks bool           // the judge is an interactor
 	room  int            // bytes of outputs that may still be kept
 }
 
-// evaluateCases compiles once and runs the cases one after the other, each in a sandbox of its own (see runtime.Serial).
-// They do not run in parallel because an execution has one slot.
+// evaluateCases compiles once and runs the cases one after the other, each in its own sandbox (see runtime.Serial). They
+// do not run in parallel because an execution has one slot.
 func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error) {
 	files, compiled, failed, err := e.build(ctx)
 	if err != nil || failed != nil {
@@ -68,7 +68,7 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 				return nil, fmt.Errorf("case %q: %w", c.Name, err)
 			}
 			r.Enforcement = enforcement
-			// Writing to the log fails only when the attempt has ended, and then ctx has ended too.
+			// Writing to the log fails only when the attempt, and with it ctx, has ended.
 			_, _ = fmt.Fprintf(log, "case %s: %s (%.0f ms)%s\n", c.Name, result.Verdict, result.WallMS, withColon(result.Message))
 		}
 		r.Cases = append(r.Cases, result)
@@ -78,7 +78,8 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 	return r, nil
 }
 
-// share has the runs of the program, and those of the checker or interactor, share what no program can change, where the runtime knows how.
+// share lets the runs of the program share what no program can change, and those of the checker or interactor as well, if the
+// runtime supports that.
 func (b *batch) share() (end func()) {
 	var all []runtime.Series
 	of := []*evaluation{b.evaluation}
@@ -257,7 +258,7 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	return res.Enforcement, b.compare(ctx, i, c, r, input, stdout.kept)
 }
 
-// record notes how the program ended on a case.
+// record notes how the program of a case ended.
 func (b *batch) record(ctx context.Context, r *api.CaseResult, res runtime.Result, stderr []byte) {
 	r.Verdict, r.Signal, r.Message, r.ChildOOM = string(res.Verdict), res.Signal, b.lang.ended(res, stderr), res.ChildOOM
 	r.WallMS, r.CPUMS, r.StarvedMS, r.LimitsHit = milliseconds(res.Wall), milliseconds(res.CPU), milliseconds(res.Starved), res.LimitsHit
@@ -276,14 +277,14 @@ func (b *batch) record(ctx context.Context, r *api.CaseResult, res runtime.Resul
 	}
 }
 
-// keep is the part of an output that goes into the result.
+// keep is the part of an output that is kept in the result.
 func (b *batch) keep(out []byte, most int) []byte {
 	out = out[:min(len(out), most, b.room)]
 	b.room -= len(out)
 	return out
 }
 
-// expected is the expected output of a case; empty where it has none.
+// expected is the expected output of a case; empty if it has none.
 func (b *batch) expected(ctx context.Context, i int, c *api.Case) (runtime.File, error) {
 	if c.Expect == nil {
 		return runtime.File{Content: []byte{}}, nil
@@ -291,7 +292,7 @@ func (b *batch) expected(ctx context.Context, i int, c *api.Case) (runtime.File,
 	return b.content(ctx, *c.Expect, fmt.Sprintf("case-%d.out", i))
 }
 
-// compare decides about a case whose program ended with exit code 0.
+// compare judges a case whose program ended with exit code 0.
 func (b *batch) compare(ctx context.Context, i int, c *api.Case, r *api.CaseResult, input runtime.File, out []byte) error {
 	if r.Uncompared {
 		return nil

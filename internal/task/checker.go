@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// judge is the program that decides about cases: a checker or an interactor.
+// judge is the program that judges cases: a checker or an interactor.
 type judge struct {
 	*evaluation
-	asked *api.Checker // what the submission says of it
+	asked *api.Checker // its part of the submission
 	noun  string
 	files []runtime.File // placed in every run
 }
@@ -41,15 +41,15 @@ func (b *batch) prepareJudge(ctx context.Context, at string, c *api.Checker) (fa
 	return failed, err
 }
 
-// opinion is what one run of a checker or interactor says of a program.
+// opinion is the judgement of one run of a checker or interactor on a program.
 type opinion struct {
 	verdict runtime.Verdict // OK: right
 	message string
-	died    string // how a signal, a limit or an error that it does not catch ended it; "": it ended by itself
+	died    string // the signal, limit or uncaught error that ended it; "": it ended by itself
 }
 
-// check runs the checker on an output. A checker that dies may have been broken by the output, which then is wrong, or be broken itself.
-// What it makes of the expected output tells these apart.
+// check runs the checker on an output. If a checker dies, either the output has crashed it, and then the output is wrong, or the checker
+// is broken. Running it on the expected output tells these apart.
 func (b *batch) check(ctx context.Context, c *api.Case, r *api.CaseResult, input runtime.File, out []byte, expected runtime.File) error {
 	o, err := b.judge.check(ctx, input, runtime.File{Content: append([]byte{}, out...)}, expected)
 	if err == nil && o.died != "" && c.Expect != nil {
@@ -86,8 +86,8 @@ func (j *judge) check(ctx context.Context, input, output, expected runtime.File)
 	return j.ask(ctx, spec, stdout, input, output, expected)
 }
 
-// ask runs the checker or interactor with files as its arguments: the input, a checker's output, and what is expected. said has what it
-// writes to stdout for people.
+// ask runs the checker or interactor with files as its arguments: the input, a checker's output, and the expected output. said gets its
+// stdout, which is for people.
 func (j *judge) ask(ctx context.Context, spec runtime.Spec, said *head, files ...runtime.File) (opinion, error) {
 	stderr := &head{most: heardStderr}
 	files[0].Path, files[len(files)-1].Path = payload.CheckInput, payload.CheckExpected
@@ -129,7 +129,7 @@ func firstBytes(name string, most int) string {
 	}
 	defer f.Close()
 	text := make([]byte, most)
-	n, _ := f.Read(text) // a file that cannot be read says nothing
+	n, _ := f.Read(text) // a file that cannot be read gives no text
 	return string(text[:n])
 }
 
@@ -137,7 +137,7 @@ func plain(text string) string {
 	return strings.ToValidUTF8(string(bytes.ReplaceAll(bytes.TrimSpace([]byte(text)), []byte{0}, nil)), "")
 }
 
-// opinion reads how a checker or interactor ended.
+// opinion derives the judgement from how a checker or interactor ended.
 func (j *judge) opinion(res runtime.Result, said string, stderr []byte) (opinion, error) {
 	accept, reject := payload.ExitCodes(j.asked)
 	ended := res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit

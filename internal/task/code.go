@@ -28,18 +28,18 @@ type CodeOptions struct {
 	Languages *Languages
 	// Dir is a host directory for prepared libraries and for files that go into or come out of runs. It is created.
 	Dir string
-	// Most are the most that one program may ask for. Servers refuse what their own settings do not allow; what a worker's
-	// machine cannot give is refused here.
+	// Most are the upper limits for one program. Servers refuse what their own settings do not allow; this refuses what
+	// the worker's machine cannot give.
 	Most payload.Ceilings
-	// KillGrace is how long a program has between SIGTERM and SIGKILL when its attempt is cancelled or takes longer than its timeout; 0:
-	// it is killed at once, as always when it exceeds a limit of its own or when the worker gives the attempt up.
+	// KillGrace is the time between SIGTERM and SIGKILL for a program whose attempt is cancelled or exceeds its timeout; 0: it is killed
+	// at once, as it always is when it exceeds a limit of its own or when the worker gives up the attempt.
 	KillGrace time.Duration
-	// IdleLimit is how long an interactive program may be given no input and write no output before it is ended; 0: until its limits.
+	// IdleLimit is how long an interactive program may neither get input nor write output before it is ended; 0: until its limits.
 	IdleLimit time.Duration
 }
 
 // Code evaluates code: it finds the language's tools, compiles if the language has a compile step, and runs the program, all in
-// a runtime. Its output is an api.CodeResult in every case.
+// a runtime. Its output is always an api.CodeResult.
 type Code struct {
 	CodeOptions
 	finder finder
@@ -83,13 +83,13 @@ type evaluation struct {
 	tools   toolchain
 	file    string // the source's name in the working directory
 	runtime runtime.Runtime
-	series  runtime.Series // starts the runs; nil: the runtime does
-	dir     string         // host directory of this evaluation alone
+	series  runtime.Series // starts the runs; nil: the runtime starts them
+	dir     string         // this evaluation's own host directory
 	files   []runtime.File
 
-	idle    *time.Timer // ends an interactive program; nil: it has no such limit
-	checked bool        // syntaxError has asked the language's tool
-	syntax  string      // the answer of the tool
+	idle    *time.Timer // ends an interactive program that is idle; nil: no such limit
+	checked bool        // syntaxError has run the language's check
+	syntax  string      // the result of the check
 }
 
 // Run implements Handler.
@@ -121,7 +121,7 @@ func (c *Code) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	return nil, end
 }
 
-// refuse makes the end of the attempt from the reason why nothing could be run.
+// refuse makes the end of the attempt from the error because of which nothing could be run.
 func (e *evaluation) refuse(err error) error {
 	if te, ok := errors.AsType[*Error](err); ok {
 		return te
@@ -135,7 +135,7 @@ func (e *evaluation) refuse(err error) error {
 	code := string(runtime.InfraError)
 	if errors.Is(err, runtime.ErrSpec) {
 		code = flow.CodeInvalidInput
-		// The names of the steps that found the fault stand before its message.
+		// The names of the steps that found the fault precede its message.
 		if _, fault, ok := strings.Cut(err.Error(), runtime.ErrSpec.Error()+": "); ok {
 			err = errors.New(fault)
 		}
@@ -147,7 +147,7 @@ func (e *evaluation) refuse(err error) error {
 	return end
 }
 
-// infra is the result of an attempt whose program was never started.
+// infra is the output of an attempt whose program was never started.
 func (e *evaluation) infra(code string, err error) json.RawMessage {
 	if code != string(runtime.InfraError) {
 		return nil
@@ -181,7 +181,7 @@ func (e *evaluation) prepare(ctx context.Context) (err error) {
 	return e.ready(ctx)
 }
 
-// fetchSet replaces the name of an uploaded list of cases by the cases.
+// fetchSet replaces the name of an uploaded list of cases with the cases.
 func (e *evaluation) fetchSet(ctx context.Context, set string) error {
 	dir, err := os.MkdirTemp(filepath.Join(e.Dir, "runs"), "set-")
 	if err != nil {
@@ -309,7 +309,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 	return result, e.collect(ctx, result, left)
 }
 
-// startAs starts the program with its input, and repeats the run if the code asks for that.
+// startAs starts the program with its input, and repeats the run if the submission asks for that.
 func (e *evaluation) startAs(ctx context.Context, spec runtime.Spec) (*api.CodeResult, []runtime.Collected, error) {
 	if e.code.RerunNearLimit > 0 {
 		return e.startUntilKept(ctx, spec)
@@ -335,14 +335,14 @@ func (e *evaluation) startAs(ctx context.Context, spec runtime.Spec) (*api.CodeR
 	return e.start(ctx, spec, "out")
 }
 
-// active notes that an interactive program was given something, or has written something.
+// active resets the idle limit of an interactive program, which has got input or written output.
 func (e *evaluation) active() {
 	if e.idle != nil {
 		e.idle.Reset(e.IdleLimit)
 	}
 }
 
-// heard is an input that tells when something has come.
+// heard is an input that calls a function when input arrives.
 type heard struct {
 	io.Reader
 	came func()

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// noProgram says why what a compiler has built of a source, without a fault, is not a program: a class without main.
+// noProgram is the reason why the output of a successful compilation cannot be run: for example a class without main.
 type noProgram struct{ lacks error }
 
 func (n *noProgram) Error() string { return n.lacks.Error() }
@@ -42,16 +42,16 @@ func notCompiled(ctx context.Context, compile *api.CodeResult) *api.CodeResult {
 	return r
 }
 
-// What compilers and interpreters call an error, in the order in which the patterns are tried: "main.c:1:11: error: …",
-// "error[E0425]: …" and "SyntaxError: …"; then the message of the linker, which stands before the compiler's "ld returned 1";
-// then any message about a place in a file.
+// Patterns of error messages of compilers and interpreters, in the order in which they are tried: "main.c:1:11: error: …",
+// "error[E0425]: …" and "SyntaxError: …"; then the message of the linker, which precedes the compiler's "ld returned 1"; then
+// any message with a place in a file.
 var (
 	errorLine = regexp.MustCompile(`(?i)\b\w*error( ?\[\w+\])?:|syntax error|undefined reference to`)
 	placeLine = regexp.MustCompile(`^\S+:\d+(:\d+)?: `)
 	asideLine = regexp.MustCompile(`: (warning|note|In function|In member)\b`)
 )
 
-// firstError is the line of a compiler's or interpreter's output that names the first error, or else the last line.
+// firstError is the line of a compiler's or interpreter's output with the first error, or else the last line.
 func firstError(b []byte) string {
 	for _, wanted := range []*regexp.Regexp{errorLine, placeLine} {
 		for line := range bytes.Lines(b) {
@@ -64,12 +64,12 @@ func firstError(b []byte) string {
 }
 
 // mayBeSyntax finds messages about syntax in the output of an interpreter. A program can print the same, so a match only makes
-// the interpreter check the source. Ruby's have only a place in front, as in `main.rb:1: unterminated string meets end of file`.
+// the interpreter check the source. Ruby's start only with a place, as in `main.rb:1: unterminated string meets end of file`.
 var mayBeSyntax = regexp.MustCompile(`(?im)syntax ?error|IndentationError|TabError|unexpected EOF|^\S+\.rb:\d+: `)
 
-// syntaxError has the language's tool check the source of a program that failed with a message about syntax. It is empty if the
-// source is well-formed, if the profile has no check, or if the check cannot be run. The answer is kept, since all cases of an
-// evaluation have the same source.
+// syntaxError runs the language's check on the source of a program that failed with a message about syntax. The result is empty
+// if the source is well-formed, if the profile has no check, or if the check cannot be run. The result is kept, because all
+// cases of an evaluation have the same source.
 func (e *evaluation) syntaxError(ctx context.Context, files []runtime.File, stderr []byte) string {
 	if len(e.lang.CheckSource) == 0 || !mayBeSyntax.Match(stderr) || e.checked {
 		return e.syntax
@@ -91,7 +91,7 @@ func (e *evaluation) syntaxError(ctx context.Context, files []runtime.File, stde
 	return e.syntax
 }
 
-// lineOf is the first line of a file that a message names, as in `main.js:3` or `File "main.py", line 3`; "" if it names none.
+// lineOf is the first line number of a file in a message, as in `main.js:3` or `File "main.py", line 3`; "" if there is none.
 func lineOf(file string, said []byte) string {
 	found := regexp.MustCompile(`(?m)^(?:\s*File "|\S*/)?` + regexp.QuoteMeta(file) + `(?:", line |:)(\d+)`).FindSubmatch(said)
 	if found == nil {
@@ -100,8 +100,7 @@ func lineOf(file string, said []byte) string {
 	return string(found[1])
 }
 
-// uncaught reports whether an error that the program did not catch ended it, according to the message that the language's tool writes
-// then.
+// uncaught reports whether the program was ended by an error that it did not catch, according to the message of the language's tool.
 func (p *Profile) uncaught(stderr []byte) bool {
 	return p.Uncaught != "" && regexp.MustCompile("(?m)"+p.Uncaught).Match(stderr)
 }

@@ -21,14 +21,14 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// resultMost is the most bytes of the value that a program returns through $PAWL_OUTPUT.
+// resultMost bounds, in bytes, the value that a program returns through $PAWL_OUTPUT.
 const resultMost = 1 << 20
 
-// ResultDepth is how deep the JSON value may be nested that a handler puts into its output.
+// ResultDepth bounds the nesting of the JSON value in a handler's output.
 const ResultDepth = 100
 
-// failure is the error of an attempt whose program ended with an exit code other than 0, by a signal or at a limit, or was
-// stopped, or left a result that cannot be taken.
+// failure is the error of an attempt whose program ended with a nonzero exit code, by a signal or at a limit, was stopped,
+// or left an invalid result.
 func failure(r *api.CodeResult, output json.RawMessage) *Error {
 	e := &Error{As: flow.Failed, Code: r.Verdict, Message: summary(r), Output: output}
 	if r.Verdict == string(runtime.OK) {
@@ -45,7 +45,7 @@ func failure(r *api.CodeResult, output json.RawMessage) *Error {
 	return e
 }
 
-// detailsOf are the parts of a result that retry policies and conditions use; nil if it has none of them.
+// detailsOf are the parts of a result that retry policies and conditions use; nil if there are none.
 func detailsOf(r *api.CodeResult) json.RawMessage {
 	details, err := json.Marshal(struct {
 		ExitCode *int   `json:"exit_code,omitempty"`
@@ -58,7 +58,7 @@ func detailsOf(r *api.CodeResult) json.RawMessage {
 	return details
 }
 
-// summary says in one line how a program ended.
+// summary describes in one line how a program ended.
 func summary(r *api.CodeResult) string {
 	switch {
 	case r.Reason != "":
@@ -71,8 +71,8 @@ func summary(r *api.CodeResult) string {
 
 func exitCode(code int) string { return fmt.Sprintf("exit code %d", code) }
 
-// alsoHit names a limit that the verdict does not name. A program that may not start another process fails with an error of its
-// own, or waits for ever.
+// alsoHit names a limit that was reached and that the verdict does not name. A program that cannot start another process fails
+// with an error of its own, or waits for ever.
 func alsoHit(limits []string) string {
 	if !slices.Contains(limits, runtime.HitPids) {
 		return ""
@@ -80,7 +80,7 @@ func alsoHit(limits []string) string {
 	return " (it was refused a process or thread: raise limits.pids)"
 }
 
-// unmatched says which of the patterns no file fits that was taken.
+// unmatched are the patterns that match no collected file.
 func unmatched(patterns []string, files []runtime.Collected) (all []string) {
 	for _, p := range patterns {
 		fits := func(f runtime.Collected) bool {
@@ -98,8 +98,8 @@ func unmatched(patterns []string, files []runtime.Collected) (all []string) {
 	return all
 }
 
-// collect adds the files that the program left to the result, small ones inline, others through the blob store. If the blob
-// store stays out of reach it fails: the attempt can be repeated, a lost file cannot.
+// collect adds the files that the program left to the result, small ones inline, others through the blob store. It fails if
+// the blob store stays unreachable: the attempt can be repeated, but a lost file cannot be restored.
 func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []runtime.Collected) error {
 	for _, why := range r.Refused {
 		if why, ok := strings.CutPrefix(why, payload.OutputFile+": "); ok {
@@ -133,7 +133,7 @@ func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []run
 		} else {
 			name, err := e.keep(ctx, f, len(r.Files))
 			if s, stopped := Stopped(ctx); err != nil && stopped && r.Verdict == string(runtime.OK) {
-				return s // otherwise it would have completed without its file
+				return s // otherwise the attempt would complete without its file
 			}
 			if errors.Is(err, blob.ErrUnavailable) {
 				return fmt.Errorf("keep %s: %w", f.Path, err)
@@ -149,7 +149,7 @@ func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []run
 	return nil
 }
 
-// byteOrderMark stands at the beginning of what some programs of Windows write.
+// byteOrderMark is the first character of the output of some Windows programs.
 const byteOrderMark = "\uFEFF"
 
 // readResult reads the value that a program wrote to the file of $PAWL_OUTPUT.
@@ -175,8 +175,8 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 	return out.Bytes(), ""
 }
 
-// inline makes a result's fields from b, the first bytes of a stream of "all" bytes. Where they are not text, raw has
-// them, and text has U+FFFD for what is none, so that it is not taken for empty.
+// inline makes a result's fields from b, the first bytes of a stream of all bytes. If b is not valid text, raw is b,
+// and text has U+FFFD for the invalid bytes, so that it does not look empty.
 func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
 	truncated = int64(len(b)) < all
 	if truncated {
@@ -188,7 +188,7 @@ func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD"), b, truncated
 }
 
-// wholeRunes removes a character that the cut at the end of b has split.
+// wholeRunes removes a character at the end of b that was cut.
 func wholeRunes(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
@@ -201,7 +201,7 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// result turns a runtime's result into one of the API.
+// result converts a runtime's result into the API's.
 func (e *evaluation) result(ctx context.Context, res runtime.Result, limits runtime.Limits, stdout, stderr *head) *api.CodeResult {
 	r := &api.CodeResult{
 		Verdict: string(res.Verdict), Signal: res.Signal, Reason: e.lang.ended(res, stderr.end()), Cause: string(res.Cause), Refused: res.Refused,

@@ -18,13 +18,13 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// startWithin is how long starting a program may take; a busy host needs long.
+// startWithin bounds the start of a program; a busy host is slow.
 const startWithin = 30 * time.Second
 
-// fetchWithin is how long starting a container may take; its image may have to be fetched first.
+// fetchWithin bounds the start of a container; its image may have to be pulled first.
 const fetchWithin = 15 * time.Minute
 
-// start runs one program to its end. Its output goes to the log, and the files that it leaves go into a directory.
+// start runs one program to its end. Its output goes to the log, and its files go into a directory.
 func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) (*api.CodeResult, []runtime.Collected, error) {
 	spec.CollectInto = filepath.Join(e.dir, into)
 	if err := os.Mkdir(spec.CollectInto, 0o700); err != nil {
@@ -42,7 +42,7 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 	return e.result(ctx, res, spec.Limits, stdout, stderr), res.Files, nil
 }
 
-// logged keeps the beginning of a stream, and sends all of it to the log by way of the local disk.
+// logged keeps the beginning of a stream, and sends all of it to the log through the local disk.
 func (e *evaluation) logged(stream string, limits runtime.Limits) *head {
 	log := e.task.Log(stream)
 	if s, ok := log.(Spooler); ok {
@@ -61,8 +61,8 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	spec.Note = e.note(ctx)
 	span := telemetry.StartIn(ctx, telemetry.SpanRuntime, slog.String(telemetry.Runtime, e.runtime.Name()))
 	defer span.End()
-	// A stop that comes while Start runs must not lose output that the program has written already: the run is started,
-	// then ended, and its output kept. An image that is being fetched is given up at once.
+	// A stop during Start must not lose output that the program has already written: the run is started, then ended,
+	// and its output kept. The pull of an image is given up at once.
 	from, within, start := context.WithoutCancel(ctx), startWithin, e.runtime.Start
 	if e.task.Resumed {
 		start = e.resume
@@ -72,7 +72,7 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 		from, within = ctx, fetchWithin
 	}
 	if e.task.Timeout > 0 && spec.Limits.Wall == e.task.Timeout && e.KillGrace > 0 {
-		spec.Limits.Wall += e.KillGrace + startWithin // the attempt's timeout ends the run, with a grace; this limit would end it at once
+		spec.Limits.Wall += e.KillGrace + startWithin // the attempt's timeout ends the run with a grace; this limit would end it at once
 	}
 	starting, cancel := context.WithTimeout(from, within)
 	run, err := start(starting, spec)
@@ -97,8 +97,8 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	return res, nil
 }
 
-// end ends the run of an attempt that is stopped. In its grace it is killed when the attempt is given up, since another worker may be
-// about to begin the next one, and by a second cancel.
+// end ends the run of an attempt that is stopped. During the grace period the run is killed when the attempt is given up, because
+// another worker may be about to start the next one, and at a second cancel.
 func (e *evaluation) end(ctx context.Context, run runtime.Run) {
 	s, _ := Stopped(ctx)
 	if !s.Graceful() {
@@ -118,10 +118,10 @@ func (e *evaluation) end(ctx context.Context, run runtime.Run) {
 	}
 }
 
-// mostNotes is how many notes about waiting one run may add to the history.
+// mostNotes bounds the notes about waiting that one run may add to the history.
 const mostNotes = 10
 
-// note adds to the history why a run waits, which pawl why shows. A note that cannot be recorded is left out.
+// note adds the reason why a run waits to the history, for pawl why. A note that cannot be recorded is dropped.
 func (e *evaluation) note(ctx context.Context) func(string) {
 	last, said := "", 0
 	return func(waiting string) {
@@ -137,7 +137,7 @@ func (e *evaluation) note(ctx context.Context) func(string) {
 	}
 }
 
-// resume takes up a run that an earlier process of this worker has started.
+// resume takes up a run that an earlier process of this worker started.
 func (e *evaluation) resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	k, ok := e.runtime.(runtime.Keeper)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// input is a file of the submission. If it is in the blob store, it is fetched.
+// input is a file of the submission. It is fetched if it is in the blob store.
 func (e *evaluation) input(ctx context.Context, path string, c api.Content) (runtime.File, error) {
 	f, err := e.content(ctx, c, fmt.Sprintf("in-%d", len(e.files)))
 	f.Path = path
@@ -30,7 +30,7 @@ func (e *evaluation) input(ctx context.Context, path string, c api.Content) (run
 	return f, err
 }
 
-// content is a content as a file: its bytes, or the host file into which they have been fetched.
+// content is a content as a file: its bytes, or the host file into which it was fetched.
 func (e *evaluation) content(ctx context.Context, c api.Content, as string) (runtime.File, error) {
 	f := runtime.File{Mode: 0o644, Content: c.Bytes}
 	if c.Blob != "" {
@@ -55,8 +55,8 @@ func open(f runtime.File) (io.ReadCloser, error) {
 	return in, nil
 }
 
-// mounts are the directories that a run needs beside the standard ones. A compiled program usually needs none of its
-// compiler's.
+// mounts are the directories that a run needs in addition to the standard ones. A compiled program usually needs
+// none of its compiler's directories.
 func (e *evaluation) mounts() []runtime.Mount {
 	if e.lang.toolAtRun() {
 		return e.tools.mounts
@@ -65,13 +65,14 @@ func (e *evaluation) mounts() []runtime.Mount {
 }
 
 const (
-	// threadStack is how large a stack is that a language makes by itself, such as Java's, unless limits.stack says so.
+	// threadStack is the size of stacks that a language allocates itself, such as Java's, unless limits.stack sets it.
 	threadStack = 64 << 20
-	// smallestStack is what a run's first thread has in each runtime unless limits.stack says otherwise: in the sandbox without cgroups.
+	// smallestStack is the size of the first thread's stack that every runtime gives unless limits.stack sets it: that of the
+	// sandbox without cgroups.
 	smallestStack = 16 << 20
 )
 
-// argv fills in the table's placeholders.
+// argv fills in the placeholders of an argument list.
 func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{types}", e.tools.types, "{file}", e.file,
 		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10),
@@ -101,8 +102,8 @@ func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 	return out
 }
 
-// env is the whole environment of a program that runs with the limits. The submission's variables override the language's, and
-// the language's override Pawl's.
+// env is the whole environment of a program with these limits. The submission's variables override the language's, and the
+// language's override Pawl's.
 func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 	path := "/usr/local/bin:/usr/bin:/bin"
 	if dir := filepath.Dir(e.tools.tool); len(e.tools.mounts) > 0 && e.tools.tool != "" && e.lang.toolAtRun() {
@@ -121,8 +122,8 @@ func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 	return e.withTask(all, payload.OutputFile)
 }
 
-// template is what a run of a language with warm interpreters may be forked from; nil: it is executed. How it starts is up to the operator
-// alone: a user's variables and flags could have it load what they like.
+// template is the template from which a run of a language with warm interpreters may be forked; nil: it is executed. Only the operator
+// decides how a template starts: a user's variables and flags could make it load anything.
 func (e *evaluation) template(argv []string, l runtime.Limits) *runtime.Template {
 	if e.lang.Warm == nil || len(e.code.Env) > 0 || slices.Contains(e.lang.Run, "{flags}") || slices.Contains(e.lang.Run, "{sources}") {
 		return nil
@@ -131,7 +132,7 @@ func (e *evaluation) template(argv []string, l runtime.Limits) *runtime.Template
 	return &runtime.Template{Argv: argv, Env: env, Imports: e.lang.Warm.Imports}
 }
 
-// withTask adds the variables that tell a program about its task, and where to write its output.
+// withTask adds the variables that describe the task to a program, and the file for its output.
 func (e *evaluation) withTask(all map[string]string, output string) []string {
 	all["PAWL_OUTPUT"] = output
 	all["PAWL_EXECUTION"] = e.task.Execution.String()
@@ -147,15 +148,15 @@ func (e *evaluation) withTask(all map[string]string, output string) []string {
 	return out
 }
 
-// limits are the submission's; the language's apply where it sets none. As the limit on wall-clock time the attempt's timeout
-// comes between the two.
+// limits are the submission's; the language's apply where it sets none. For wall-clock time the attempt's timeout comes
+// between the two.
 func (e *evaluation) limits() runtime.Limits {
 	l := limitsOf(e.code.Limits)
 	l.Wall = cmp.Or(l.Wall, e.task.Timeout)
 	chosen := l.Wall != 0
 	l = l.Or(limitsOf(e.lang.Limits))
 	l.CPU = cmp.Or(l.CPU, l.Wall)
-	if _, imaged := e.runtime.(runtime.Imaged); imaged { // or it would be what the engine's host or the node has
+	if _, imaged := e.runtime.(runtime.Imaged); imaged { // else it would be the default of the engine's host or of the node
 		l.Stack = l.StackOf(int64(api.MaxStack))
 	}
 	l.Overrun = e.overrun()
@@ -170,7 +171,7 @@ const typingTime = 10 * time.Minute
 
 func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 	if e.code.Interactive {
-		// A stop kills the program. If its input ended first, the program could end by itself and hide the kill.
+		// A stop kills the program. If its input ended first, the program could end by itself, and the kill would not show.
 		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 		return live{e.task.Input(ctx), stop}, nil
 	}
@@ -181,11 +182,11 @@ func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 	return open(f)
 }
 
-// unbuffered are the variables by which programs of some languages do not buffer what they write to a pipe. Only interactive runs
-// have them: a program that prints 500,000 lines takes 6 times the processor time when each line is a system call.
+// unbuffered are the variables that make programs of some languages write to a pipe without buffering. Only interactive runs have
+// them: a program that prints 500,000 lines takes 6 times the processor time when each line is a system call.
 var unbuffered = map[string]string{"PYTHONUNBUFFERED": "1"}
 
-// live is input that comes while the program runs. Its reads end when the program has ended.
+// live is input that comes while the program runs. Its reads end when the program ends.
 type live struct {
 	io.Reader
 	stop context.CancelFunc
@@ -196,17 +197,18 @@ func (l live) Close() error {
 	return nil
 }
 
-// head keeps the first bytes of a stream and passes all of it on.
+// head keeps the first bytes of a stream and forwards all of it.
 type head struct {
 	kept []byte
 	most int
-	last []byte    // what came last, where not all is kept
+	last []byte    // the latest bytes, if not all are kept
 	then io.Writer // nil: none
-	came func()    // called when something has been written; nil: nothing is
+	came func()    // called after each write; may be nil
 	err  error     // of then
 }
 
-// lastKept is how many of the last bytes of a stream are kept at least: a program that logs much says at its end why it failed.
+// lastKept is the least number of final bytes of a stream that are kept: a program that logs much gives the reason for its
+// failure at the end.
 const lastKept = 16 << 10
 
 func (h *head) Write(p []byte) (int, error) {
@@ -229,7 +231,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// end is the stream's end, or all of it where that is kept.
+// end is the stream's end, or all of it if all is kept.
 func (h *head) end() []byte {
 	switch {
 	case len(h.last) == 0:

@@ -23,7 +23,7 @@ import (
 // containerLimits are the defaults of a container's run. CPU time is not limited unless the payload asks for it.
 var containerLimits = runtime.Limits{Wall: 10 * time.Minute, Memory: 512 << 20, Pids: 256, Output: 10e6, Disk: 256 << 20}
 
-// Container runs images. Its output is an api.CodeResult in every case.
+// Container runs images. Its output is always an api.CodeResult.
 type Container struct{ code *Code }
 
 // NewContainer checks the options; all runtimes in them must run images.
@@ -58,7 +58,7 @@ func (c *Container) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	if err := c.code.Most.Container(&asked); err != nil {
 		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
 	}
-	e := evaluation{Code: c.code, task: t, lang: &Profile{}} // an image has a language of its own
+	e := evaluation{Code: c.code, task: t, lang: &Profile{}} // an image needs no language profile
 	e.code = api.Code{Files: asked.Files, Stdin: asked.Stdin, Limits: asked.Limits, Collect: asked.Collect, Env: asked.Env}
 	result, err := e.contain(ctx, &asked)
 	if err != nil {
@@ -131,10 +131,10 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 		Container: &runtime.Container{
 			Image: c.Image, Entrypoint: c.Entrypoint, User: c.User, WorkDir: c.WorkDir, Network: c.Network, Pull: runtime.Pull(c.Pull),
 		},
-		// If the worker died, it is not known how much of its input the program had read.
+		// After a worker's death it is unknown how much of its input the program had read.
 		Lasting: c.Stdin.Blob == "" && len(c.Stdin.Bytes) == 0,
 	}
-	if !e.task.Resumed { // otherwise the container has them already
+	if !e.task.Resumed { // otherwise the container already has them
 		if err := e.give(ctx, c, &spec); err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func (e *evaluation) give(ctx context.Context, c *api.Container, spec *runtime.S
 	return nil
 }
 
-// containerEnv are the variables that are added to the environment of the image.
+// containerEnv are variables that are added to the image's environment.
 func (e *evaluation) containerEnv() []string {
 	all := map[string]string{}
 	maps.Copy(all, e.code.Env)

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// CaseDigest is what the event with which an attempt of kind code ends says of the cases in its output; nil: there are none.
+// CaseDigest is the summary of the cases in an attempt's output for the event of its end; nil: there are no cases.
 func CaseDigest(output json.RawMessage) json.RawMessage {
 	d := api.DigestCases(output)
 	if d == nil {

@@ -14,23 +14,23 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// dialogue is a program and an interactor that talk with each other, each in a sandbox of its own. What one writes goes through this
-// process, which keeps the transcript, to the other:
+// dialogue is a program and an interactor that talk to each other, each in its own sandbox. This process forwards what each writes to
+// the other and keeps the transcript:
 //
 //	program  stdout ─► toInteractor ─► stdin  interactor
 //	         stdin  ◄─ toProgram    ◄─ stdout
 //
-// Neither waits for the other to read: a stream holds what its writer may write at most (limits.output), so one that writes without end
-// exceeds its limit whatever the other does.
+// Neither side waits until the other reads: a stream holds as much as its writer may write (limits.output), so a side that writes
+// without end exceeds its limit whatever the other does.
 type dialogue struct {
 	mu                      sync.Mutex // guards what follows, and the streams
 	toInteractor, toProgram stream
 	transcript              transcript
-	latest                  time.Time // when one of them has written last
+	latest                  time.Time // when either last wrote
 
 	opinion opinion       // of the interactor; to be read when both have ended
-	quiet   time.Duration // how long neither had written anything when the program ended
-	first   bool          // the interactor ended its output before the program did, and had not accepted: its opinion counts
+	quiet   time.Duration // how long neither side had written when the program ended
+	first   bool          // the interactor ended its output before the program did, and did not accept: its opinion counts
 }
 
 // stream is one direction of a dialogue. Its Write and End are called by the writer's runtime, its Read by the reader's.
@@ -41,16 +41,16 @@ type stream struct {
 	unread bytes.Buffer
 	closed bool        // the writer has closed its side
 	ended  bool        // the reader gets an end of file
-	then   io.Writer   // gets what is written as well; nil: nothing does
-	onEnd  func() bool // decides, while of.mu is held, whether the reader learns at once that the writer has closed its side
+	then   io.Writer   // gets a copy of what is written; may be nil
+	onEnd  func() bool // called with of.mu held; whether the reader gets the end of file as soon as the writer has closed its side
 }
 
 func newDialogue() *dialogue {
 	d := &dialogue{latest: time.Now()}
 	always := func() bool { return true }
 	d.toInteractor = stream{of: d, by: api.ByProgram, filled: sync.Cond{L: &d.mu}, onEnd: always}
-	// A program that has closed stdout has nothing to say any more. That the interactor has ended is kept from it until it is known whether
-	// that is a rejection, or the verdict would depend on whether the program fails for the end of its input before it is killed.
+	// A program that has closed stdout cannot answer any more. The interactor's end is not passed on to it until it is known whether that
+	// end is a rejection; otherwise the verdict would depend on whether the program fails at the end of its input before it is killed.
 	d.toProgram = stream{of: d, by: api.ByInteractor, filled: sync.Cond{L: &d.mu}, onEnd: func() bool { return !d.toInteractor.closed }}
 	return d
 }
@@ -69,7 +69,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return s.then.Write(p)
 }
 
-// Read waits for what is written.
+// Read waits for data.
 func (s *stream) Read(p []byte) (int, error) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return s.unread.Read(p)
 }
 
-// End says that the writer has closed its side.
+// End is called when the writer has closed its side.
 func (s *stream) End() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -92,25 +92,25 @@ func (s *stream) End() {
 	}
 }
 
-// end lets the reader have an end of file; of.mu is held.
+// end gives the reader an end of file; of.mu is held.
 func (s *stream) end() {
 	s.closed, s.ended = true, true
 	s.filled.Signal()
 }
 
-// finish ends a stream whose writer is gone.
+// finish ends a stream whose writer has ended.
 func (s *stream) finish() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.end()
 }
 
-// dyingTime is how long a program that has closed stdout before the interactor did may take to be found dead. What it dies of closes stdout
-// first; cleaning up after it takes a host milliseconds, and a full one a second.
+// dyingTime bounds the wait for the end of a program that has closed stdout before the interactor did. A dying program closes stdout first;
+// the host's cleanup takes milliseconds, and up to a second on a busy host.
 const dyingTime = 3 * time.Second
 
-// letDie waits for the end of a program that has closed its stdout, since it may have died: the interactor may have read the end of that
-// and rejected before the runtime knows. over is closed when the program has ended.
+// letDie waits for the end of a program that has closed its stdout, because it may have died: the interactor may have read the end of
+// file and rejected before the runtime reports the death. over is closed when the program has ended.
 func (d *dialogue) letDie(over <-chan struct{}) {
 	d.mu.Lock()
 	silent := d.toInteractor.closed && !d.toProgram.ended
@@ -126,22 +126,23 @@ func (d *dialogue) letDie(over <-chan struct{}) {
 	}
 }
 
-// note takes down how long it has been quiet.
+// note records how long neither side has written.
 func (d *dialogue) note() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.quiet = time.Since(d.latest)
 }
 
-// interactorFirst reports whether the interactor has closed its stdout before the program did.
+// interactorFirst reports whether the interactor closed its stdout before the program did.
 func (d *dialogue) interactorFirst() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.toProgram.closed && d.toProgram.ended
 }
 
-// converse runs the program and the interactor at once. The result is the program's; d.opinion is the interactor's. The program's own end
-// counts where it comes first and is not "ok"; the interactor is then killed. An interactor that does not accept ends the program.
+// converse runs the program and the interactor at the same time. The result is the program's; d.opinion is the interactor's. The
+// program's own end counts if it comes first and is not "ok"; the interactor is then killed. An interactor that does not accept ends the
+// program.
 func (b *batch) converse(ctx context.Context, spec runtime.Spec, input, expected runtime.File) (*dialogue, runtime.Result, error) {
 	d := newDialogue()
 	judging, endJudge := context.WithCancelCause(ctx)
@@ -150,7 +151,7 @@ func (b *batch) converse(ctx context.Context, spec runtime.Spec, input, expected
 	defer endProgram(nil)
 
 	limits := b.judge.limits()
-	limits.Wall += spec.Limits.EndWall() // it waits for the program, whose own limit must come first
+	limits.Wall += spec.Limits.EndWall() // the interactor waits for the program, whose own limit must be reached first
 	over := make(chan struct{})
 	judged := make(chan error, 1)
 	go func() {
@@ -180,7 +181,7 @@ func (b *batch) converse(ctx context.Context, spec runtime.Spec, input, expected
 		endJudge(&Stop{Reason: "the program has ended"})
 	}
 	d.toInteractor.finish()
-	d.toProgram.finish() // lets go of a goroutine that reads for a program that is gone
+	d.toProgram.finish() // releases a goroutine that reads for a program that has ended
 	asked := <-judged
 	if err == nil && asked != nil && (d.first || res.Verdict == runtime.OK || stopped) {
 		err = fmt.Errorf("run the interactor: %w", asked)
@@ -191,7 +192,7 @@ func (b *batch) converse(ctx context.Context, spec runtime.Spec, input, expected
 	return d, res, err
 }
 
-// decide gives a case the interactor's opinion, unless the program's own end counts, which r has already.
+// decide gives a case the interactor's opinion, unless the program's own end counts, which r contains already.
 func (d *dialogue) decide(r *api.CaseResult, res runtime.Result) {
 	o := &d.opinion
 	switch {
@@ -209,8 +210,8 @@ func (d *dialogue) decide(r *api.CaseResult, res runtime.Result) {
 	r.Verdict, r.Message = string(o.verdict), o.message
 }
 
-// silence says of a program that was out of time whether it and the interactor waited for each other: nothing was written for longer than
-// four times what the program has computed in all, or was ready to.
+// silence explains for a program that ran out of time whether it and the interactor waited for each other: neither wrote for longer than
+// four times the time that the program has computed, or was ready to compute.
 func (d *dialogue) silence(res runtime.Result) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -225,7 +226,7 @@ func (d *dialogue) silence(res runtime.Result) string {
 		d.quiet.Round(time.Millisecond), last)
 }
 
-// joinable refuses an interactor where no pipe can join two runs.
+// joinable refuses an interactor where the runtime cannot connect two runs.
 func (b *batch) joinable() error {
 	b.talks = b.code.Compare != nil && b.code.Compare.Interactor != nil
 	if _, imaged := b.runtime.(runtime.Imaged); imaged && b.talks {

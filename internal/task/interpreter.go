@@ -18,9 +18,9 @@ import (
 )
 
 // finder finds the tools of languages on this host, each once. A name in the search path is often a wrapper that needs the
-// user's whole home (pyenv, nvm, asdf), so the tool itself is asked for its real path.
+// user's whole home (pyenv, nvm, asdf), so the finder asks the tool itself for its real path.
 type finder struct {
-	dir string // host directory for prepared libraries, mounted read-only into runs; "": prepare nothing
+	dir string // host directory for prepared libraries, mounted read-only into runs; "": none are prepared
 
 	mu    sync.Mutex
 	found map[string]*finding
@@ -28,12 +28,12 @@ type finder struct {
 
 // finding is the search for one language.
 type finding struct {
-	turn chan struct{} // capacity 1: full while one goroutine searches
+	turn chan struct{} // capacity 1: full while a goroutine searches
 	done bool
 	toolchain
 }
 
-// missing is the error of a host that lacks something that a language needs.
+// missing is the error of a host without something that a language needs.
 type missing struct{ what, fix string }
 
 func (m *missing) Error() string {
@@ -69,8 +69,8 @@ func (f *finder) find(ctx context.Context, p *Profile) (toolchain, error) {
 	return tc, err
 }
 
-// recheck says which part of a known toolchain has disappeared, and forgets the toolchain, so that the next call searches
-// again.
+// recheck names the part of a known toolchain that has disappeared, and forgets the toolchain, so that the next call
+// searches again.
 func (f *finder) recheck(p *Profile, tc toolchain) error {
 	needs := []string{tc.tool}
 	for _, m := range tc.mounts {
@@ -78,7 +78,7 @@ func (f *finder) recheck(p *Profile, tc toolchain) error {
 	}
 	for _, path := range needs {
 		if !filepath.IsAbs(path) {
-			continue // there is none, or it is in an image
+			continue // not present, or in an image
 		}
 		if _, err := os.Stat(path); err != nil {
 			f.mu.Lock()
@@ -146,7 +146,7 @@ func (p *Profile) install() string {
 	return p.Install
 }
 
-// readable says why a mount of a profile cannot be read.
+// readable returns an error if a mount of a profile cannot be read.
 func readable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -155,7 +155,7 @@ func readable(path string) error {
 	return f.Close()
 }
 
-// ordinary is the tool of a profile that the operator wrote. The tool and its directory are mounted.
+// ordinary is the toolchain of a profile that the operator wrote. The tool and its directory are mounted.
 func (p *Profile) ordinary(ctx context.Context, path string) (toolchain, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -177,7 +177,7 @@ func (p *Profile) ordinary(ctx context.Context, path string) (toolchain, error) 
 	return tc, nil
 }
 
-// ask runs a tool on the host, to find out its path or its needs, and returns the lines that it prints.
+// ask runs a tool on the host, to find out its path or its needs, and returns its output lines.
 func ask(ctx context.Context, env []string, dir string, argv ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -188,7 +188,7 @@ func ask(ctx context.Context, env []string, dir string, argv ...string) ([]strin
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		words, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "Stack backtrace:") // rustup prints a stack trace
+		words, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "Stack backtrace:") // the rest is rustup's stack trace
 		return nil, fmt.Errorf("ask %s: %w: %.300s", strings.Join(argv, " "), err, strings.Join(strings.FieldsFunc(words, func(r rune) bool { return r == '\n' }), "; "))
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
@@ -209,14 +209,14 @@ func (f *finder) node(ctx context.Context, path string) (toolchain, error) {
 	return tc, nil
 }
 
-// The options by which node reads TypeScript. Node 22.7 to 25 can transform enums, namespaces and parameter properties; the others only
-// take types away, and refuse what has to be transformed.
+// The options with which node reads TypeScript. Node 22.7 to 25 can transform enums, namespaces and parameter properties; other
+// versions only remove types, and refuse code that must be transformed.
 const (
 	stripTypes     = "--experimental-strip-types"
 	transformTypes = "--experimental-transform-types"
 )
 
-// nodeWithTypes is a node that reads TypeScript by itself.
+// nodeWithTypes is a node that can read TypeScript.
 func (f *finder) nodeWithTypes(ctx context.Context, path string) (toolchain, error) {
 	tc, err := f.node(ctx, path)
 	if err != nil {
@@ -280,7 +280,7 @@ func (f *finder) ruby(ctx context.Context, path string) (toolchain, error) {
 	return toolchain{tool: lines[0], mounts: mounts(lines[1]), version: lines[2]}, nil
 }
 
-// bash is a tool that is one file.
+// bash is a toolchain of a single file.
 func (f *finder) bash(ctx context.Context, path string) (toolchain, error) {
 	lines, err := ask(ctx, nil, "", path, "-c", `echo "$BASH_VERSION"`)
 	if err != nil {
@@ -292,7 +292,7 @@ func (f *finder) bash(ctx context.Context, path string) (toolchain, error) {
 	return toolchain{tool: path, mounts: mounts(path), version: lines[0]}, nil
 }
 
-// compiler is a tool that needs the other tools in its directory.
+// compiler is a toolchain whose tool needs the other tools in its directory.
 func (f *finder) compiler(ctx context.Context, path string) (toolchain, error) {
 	lines, err := ask(ctx, nil, "", path, "-dumpversion")
 	if err != nil {
@@ -305,7 +305,7 @@ func (f *finder) compiler(ctx context.Context, path string) (toolchain, error) {
 	return toolchain{tool: path, mounts: mounts(filepath.Dir(filepath.Dir(path))), version: lines[0]}, nil
 }
 
-// dialect is the first of the standards that a compiler of C or C++ knows. One that knows none of them keeps its own default.
+// dialect is the first of the standards that a C or C++ compiler supports. A compiler that supports none keeps its default.
 func dialect(ctx context.Context, tool string, dialects []string) (string, error) {
 	for _, d := range dialects {
 		source := "c"
@@ -321,7 +321,7 @@ func dialect(ctx context.Context, tool string, dialects []string) (string, error
 	return "", nil
 }
 
-// golang asks where Go is installed, and prepares the compiled standard library.
+// golang finds the directory of the Go installation, and prepares the compiled standard library.
 func (f *finder) golang(ctx context.Context, path string) (toolchain, error) {
 	env := []string{"GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0"}
 	lines, err := ask(ctx, env, "", path, "env", "GOROOT", "GOVERSION", "GOTOOLDIR", "GOOS", "GOARCH")
@@ -357,7 +357,7 @@ func prepareStd(ctx context.Context, env []string, tool, root, dir string) error
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp) // after success it does not exist any more
+	defer os.RemoveAll(tmp) // after success it no longer exists
 	var cfg bytes.Buffer
 	for i, line := range lines {
 		pkg, export, ok := strings.Cut(line, "=")
@@ -379,7 +379,7 @@ func prepareStd(ctx context.Context, env []string, tool, root, dir string) error
 	return rename(tmp, dir, "importcfg")
 }
 
-// rename gives a prepared directory its final name. If another process has done so before, the file mark is in it.
+// rename gives a prepared directory its final name. If another process did so before, the directory contains the file mark.
 func rename(tmp, dir, mark string) error {
 	err := os.Rename(tmp, dir)
 	if err == nil {
@@ -411,13 +411,13 @@ func place(from, to string) error {
 	return out.Close()
 }
 
-// systemDirs are the directories that every runtime gives to programs.
+// systemDirs are the directories that every runtime shows to programs.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
 
-// mounts are those of the paths that a run does not see anyway, each once. The root and the user's home are never mounted, even
-// for a tool that says it needs them.
+// mounts are those paths that a run does not see anyway, without duplicates. The root and the user's home are never mounted,
+// even for a tool that reports that it needs them.
 func mounts(paths ...string) []runtime.Mount {
-	home, _ := os.UserHomeDir() // without one there is nothing to protect
+	home, _ := os.UserHomeDir() // without a home there is nothing to protect
 	var out []runtime.Mount
 	for _, p := range paths {
 		p = filepath.Clean(p)

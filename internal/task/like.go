@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// inherit fills in the fields that a profile leaves out from the profile that it is like. It takes over the aliases only if it
+// inherit fills in the fields that a profile leaves out, from the profile named by Like. It takes over the aliases only if it
 // replaces that profile.
 func (p *Profile) inherit(base *Profile) {
 	if p.Name == base.Name {

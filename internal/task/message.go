@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// said is what a program wrote to stderr about its end: what the first of the profile's patterns that fits finds, at its last place, or
-// else the last line. The text that follows such a message is of no use to people: a stack trace, a hint of the runtime.
+// said is a program's message on stderr about its end: the last match of the first matching pattern of the profile, or else the last
+// line. The text after such a message is not useful to people: a stack trace, a hint of the runtime.
 func (p *Profile) said(stderr []byte) string {
 	if found := p.fault(stderr); found != "" {
 		return found
@@ -19,7 +19,7 @@ func (p *Profile) said(stderr []byte) string {
 	return lastLine(stderr)
 }
 
-// fault is what the profile's patterns find; "" if none fits.
+// fault is the match of the profile's patterns; "" if none matches.
 func (p *Profile) fault(stderr []byte) string {
 	for _, pattern := range p.Message {
 		all := regexp.MustCompile("(?m)"+pattern).FindAllSubmatch(stderr, -1)
@@ -43,15 +43,15 @@ func (p *Profile) fault(stderr []byte) string {
 	return ""
 }
 
-// outOfStack is what the runtimes of languages whose stack limits.stack bounds write when it is used up.
+// outOfStack matches the messages that language runtimes write when a stack that limits.stack bounds is exhausted.
 var outOfStack = regexp.MustCompile(
 	`(?m)\bjava\.lang\.StackOverflowError|^RangeError: Maximum call stack size exceeded|^thread .* has overflowed its stack`)
 
-// ownStack finds that a language is told how large a stack is that it bounds by itself.
+// ownStack matches the placeholders by which a language gets the size of a stack that it bounds itself.
 var ownStack = regexp.MustCompile(`\{(stack|frames)\}`)
 
-// stackHint says that a program has used its stack up, where its language's runtime says so, or where it died of a SIGSEGV and had as much
-// memory as that stack takes. It decides nothing.
+// stackHint reports that a program has exhausted its stack, if its language's runtime says so, or if it died of a SIGSEGV and had used as
+// much memory as the stack takes. It does not affect the verdict.
 func (p *Profile) stackHint(r runtime.Result, stderr []byte) string {
 	const raises = ": limits.stack raises it"
 	stack := ""
@@ -59,7 +59,7 @@ func (p *Profile) stackHint(r runtime.Result, stderr []byte) string {
 		stack = " of " + api.Size(r.Stack).String()
 	}
 	switch {
-	case outOfStack.Match(stderr) && slices.ContainsFunc(p.Run, ownStack.MatchString): // which is not the first thread's
+	case outOfStack.Match(stderr) && slices.ContainsFunc(p.Run, ownStack.MatchString): // which is not the first thread's stack
 		return "; its stack was used up" + raises
 	case outOfStack.Match(stderr):
 		return "; its stack" + stack + " was used up" + raises
@@ -69,7 +69,7 @@ func (p *Profile) stackHint(r runtime.Result, stderr []byte) string {
 	return ""
 }
 
-// ended says of a run that a program ended by itself, or a signal, how it did, with what it said about that.
+// ended describes how a run ended by itself or by a signal, with the program's message about it.
 func (p *Profile) ended(r runtime.Result, stderr []byte) string {
 	if r.Verdict == runtime.NonzeroExit || r.Verdict == runtime.Signal {
 		return p.endedBy(r, stderr) + p.stackHint(r, stderr)
@@ -83,7 +83,7 @@ func (p *Profile) endedBy(r runtime.Result, stderr []byte) string {
 		return exitCode(r.ExitCode) + withColon(p.said(stderr))
 	case runtime.Signal:
 		said := p.fault(stderr)
-		if said == "" && r.Signal == "SIGABRT" { // what calls abort says why in its last line
+		if said == "" && r.Signal == "SIGABRT" { // a program that calls abort gives the reason in its last line
 			said = lastLine(stderr)
 		}
 		return r.Reason + withColon(said)
@@ -91,8 +91,8 @@ func (p *Profile) endedBy(r runtime.Result, stderr []byte) string {
 	return r.Reason
 }
 
-// outOfMemory gives a run the verdict oom that ended by itself because its language's runtime had no more memory to give: the limit is
-// the runtime's own share of the run's, and the kernel has counted nothing.
+// outOfMemory changes the verdict to oom for a run that ended by itself because its language's runtime was out of memory: the runtime
+// limits itself to a share of the run's limit, so the kernel has counted nothing.
 func (p *Profile) outOfMemory(r *runtime.Result, stderr []byte) {
 	if p.OutOfMemory == "" || r.Verdict != runtime.NonzeroExit && r.Verdict != runtime.Signal {
 		return
@@ -107,10 +107,11 @@ func (p *Profile) outOfMemory(r *runtime.Result, stderr []byte) {
 	}
 }
 
-// stackLine is a line that Node.js or Java writes below the message of an uncaught error.
+// stackLine matches a line that Node.js or Java writes below the message of an uncaught error.
 var stackLine = regexp.MustCompile(`^\s+at |^Node\.js v\d`)
 
-// lastLine is the last line of a program's output that is text, and neither blank nor part of a stack trace of Node.js or Java.
+// lastLine is the last line of a program's output that is valid text, and neither blank nor part of a stack trace of Node.js or
+// Java.
 func lastLine(b []byte) string {
 	for b = bytes.TrimSpace(b); len(b) > 0; {
 		i := bytes.LastIndexByte(b, '\n')
@@ -135,15 +136,15 @@ func clipped(line []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(line), ""), "\x00", "")
 }
 
-// What the tools of languages write about an error that has ended a program (see Profile.Message). A pattern that ends in (?s:.*) takes
-// in all that follows, so that its first place is its last: what comes later there is a consequence of it.
+// The messages that the tools of languages write about an error that has ended a program (see Profile.Message). A pattern that ends in
+// (?s:.*) matches all that follows, so that its first match is its last: later messages are consequences of the first.
 var (
 	pythonMessage = []string{
 		`^Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+(\S.*)`,
 		`^  \+ Exception Group Traceback .*\n(?:  \|  .*\n)+  \| (\S.*)`,
 	}
 	nodeMessage = []string{
-		`^\S+:\d+\n(?:.*\n)?[ \t]*\^+[ \t]*\n\s*(\S.*)`, // the place, the line of source and carets stand above it
+		`^\S+:\d+\n(?:.*\n)?[ \t]*\^+[ \t]*\n\s*(\S.*)`, // the place, the source line and carets precede it
 		`^(FATAL ERROR: .*)`,
 		`^(\S.*)\n\s+at .*`,
 	}

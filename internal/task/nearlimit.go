@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// overrun is the share of a limit on time by which a run may exceed it before it is ended. Without it, a run that needed a
-// tenth too much could not be told from an endless loop.
+// overrun is the share of a time limit by which a run may exceed it before it is ended. Without it, a run that needed a
+// tenth too long could not be told from an endless loop.
 func (e *evaluation) overrun() float64 {
 	if e.code.RerunNearLimit > 0 {
 		return api.RerunMargin
@@ -22,8 +22,8 @@ func (e *evaluation) overrun() float64 {
 	return 0
 }
 
-// nearLimit reports whether a run has exceeded a limit, but not by more than overrun. A program that the kernel ends for its
-// memory has never gone further.
+// nearLimit reports whether a run has exceeded a limit, but not by more than overrun. A program that the kernel kills at its
+// memory limit has never exceeded it further.
 func nearLimit(r runtime.Result, l runtime.Limits) bool {
 	switch r.Verdict {
 	case runtime.OOM:
@@ -34,7 +34,7 @@ func nearLimit(r runtime.Result, l runtime.Limits) bool {
 	return false
 }
 
-// overLimit reports whether a run has exceeded one of the limits for which a run may be repeated.
+// overLimit reports whether a run has exceeded one of the limits that allow a repetition.
 func overLimit(v runtime.Verdict) bool {
 	return v == runtime.OOM || v == runtime.Timeout || v == runtime.CPUTimeout
 }
@@ -47,8 +47,8 @@ type repeated struct {
 }
 
 // untilKept runs a program. If the first run was near a limit, it repeats the run until one keeps its limits, at most as often
-// as the code asks for. The first run that keeps its limits counts, or else the first of all: other work on the machine makes a
-// program slower, never faster. A run that a stop ended counts too. once runs the program; its argument is the number of the
+// as the code asks for. The first run that keeps its limits counts, or else the first of all: other load on the machine makes a
+// program slower, never faster. A run that a stop ended counts, too. once runs the program; its argument is the number of the
 // run, from 0.
 func (e *evaluation) untilKept(limits runtime.Limits, once func(n int) (runtime.Result, error)) (repeated, error) {
 	first, err := once(0)
@@ -58,7 +58,7 @@ func (e *evaluation) untilKept(limits runtime.Limits, once func(n int) (runtime.
 	}
 	counting.all = []api.CodeRun{measured(first)}
 	for n := 1; n <= e.code.RerunNearLimit && overLimit(counting.Verdict); n++ {
-		// Writing to the log fails only when the attempt has ended, and then its context has ended too.
+		// Writing to the log fails only when the attempt, and with it its context, has ended.
 		_, _ = fmt.Fprintf(e.task.Log("log"), "run %d of %d at most: the first was over a limit by less than a quarter (%s)\n", n+1, e.code.RerunNearLimit+1, first.Reason)
 		again, err := once(n)
 		if err != nil {
@@ -78,8 +78,8 @@ func measured(r runtime.Result) api.CodeRun {
 		PeakMemoryBytes: r.PeakMemory}
 }
 
-// startUntilKept is start for a run that may be repeated. The output of each run is kept in files, and that of the run that
-// counts is then written to the log.
+// startUntilKept is start for a run that may be repeated. The output of each run is kept in files, and that of the counting
+// run is then written to the log.
 func (e *evaluation) startUntilKept(ctx context.Context, spec runtime.Spec) (_ *api.CodeResult, _ []runtime.Collected, err error) {
 	input, err := e.content(ctx, e.code.Stdin, "stdin")
 	if err != nil {
@@ -125,7 +125,7 @@ func (e *evaluation) startUntilKept(ctx context.Context, spec runtime.Spec) (_ *
 // kept is the output of one of several runs.
 type kept struct {
 	dir            string // for collected files
-	stdout, stderr *head  // all of it goes to files beside dir
+	stdout, stderr *head  // the whole streams are in files beside dir
 }
 
 func keepIn(dir string) (*kept, error) {

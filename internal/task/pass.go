@@ -14,11 +14,11 @@ type Pass struct{}
 // Run returns the payload.
 func (Pass) Run(_ context.Context, t *Task) (json.RawMessage, error) { return t.Payload, nil }
 
-// Instant says that Run never waits.
+// Instant marks a handler whose Run never waits.
 func (Pass) Instant() {}
 
-// Passes are handlers for every built-in kind, which a worker of built-in kinds must have: those given, and Pass for the
-// others. They serve load tests and other tests in which the work itself does not matter, and workers that get only one kind.
+// Passes are handlers for every built-in kind, as a worker of built-in kinds needs: the given ones, and Pass for the others.
+// They are for load tests and other tests in which the work itself does not matter, and for workers that get only one kind.
 func Passes(over Handlers) Handlers {
 	all := Handlers{}
 	for _, kind := range flow.Standard() {

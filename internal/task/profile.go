@@ -22,7 +22,7 @@ import (
 // Profile describes a language: how its tool is found, and how its programs are built and run. In the argument lists, {tool}
 // stands for the interpreter or compiler, {file} for the source, {program} for the output of the compile step, {memory} for the
 // memory limit in bytes, {processors} for the number of processors that a run may use, {std} for the prepared standard library,
-// and {sources} and {flags}, arguments of their own, for all sources, and for the standard and the flags that a request gives.
+// and {sources} and {flags}, which must be whole arguments, for all sources, and for the standard and the flags of a request.
 type Profile struct {
 	Name       string            `json:"name"`
 	Aliases    []string          `json:"aliases,omitempty"`
@@ -30,54 +30,55 @@ type Profile struct {
 	File       string            `json:"file"`                 // the source's name in the working directory
 	Files      map[string]string `json:"files,omitempty"`      // put beside the source, by path
 	Tools      []string          `json:"tools,omitempty"`      // programs to look for, best first: names in PATH or absolute paths
-	Version    []string          `json:"version,omitempty"`    // prints the tool's version, in the first line
+	Version    []string          `json:"version,omitempty"`    // command that prints the tool's version in its first line
 	Install    string            `json:"install,omitempty"`    // how to get the tool
 	Compile    []string          `json:"compile,omitempty"`    // empty: there is no compile step
-	Built      []string          `json:"built,omitempty"`      // files that the compile step leaves for the run: paths, directories, patterns
+	Built      []string          `json:"built,omitempty"`      // files from the compile step for the run: paths, directories, patterns
 	Run        []string          `json:"run"`
 	// CheckSource makes the tool check the source without running it; an exit code other than 0 means that the source is
-	// not well-formed. It is run when a program has failed with a message about syntax.
+	// not well-formed. It runs after a program has failed with a message about syntax.
 	CheckSource []string `json:"check,omitempty"`
-	// Uncaught is a regular expression for the line of stderr by which the tool says that an error which the program did
-	// not catch ended it with exit code 1.
+	// Uncaught is a regular expression for the stderr line that the tool writes when an uncaught error ended the program
+	// with exit code 1.
 	Uncaught string `json:"uncaught,omitempty"`
-	// Message are regular expressions for what the tool writes to stderr about an error that has ended the program. What the groups of the
-	// first that fits have found, at its last place, is the message; without one it is the last line.
+	// Message are regular expressions for what the tool writes to stderr about an error that has ended the program. The message consists
+	// of the groups of the last match of the first matching expression; if none matches, it is the last line.
 	Message []string `json:"message,omitempty"`
-	// OutOfMemory is a regular expression for the line of stderr by which the tool says that it had no more memory: the verdict is oom.
+	// OutOfMemory is a regular expression for the stderr line that the tool writes when it is out of memory: the verdict is then
+	// oom.
 	OutOfMemory string            `json:"out_of_memory,omitempty"`
-	Mounts      []string          `json:"mounts,omitempty"` // host paths, read-only, beside those that the tool itself needs
+	Mounts      []string          `json:"mounts,omitempty"` // host paths, read-only, in addition to those that the tool itself needs
 	Env         map[string]string `json:"env,omitempty"`
 	Limits      api.CodeLimits    `json:"limits,omitzero"` // defaults of a run
 	// CompileLimits are the limits of the compile step.
 	CompileLimits api.CodeLimits `json:"compile_limits,omitzero"`
-	// Warm has programs forked from an interpreter that has started; nil: each starts its own. Only for Python.
+	// Warm lets programs be forked from a started interpreter; nil: each starts its own. It is only for Python.
 	Warm *Warm `json:"warm,omitempty"`
-	// Like is the built-in language that supplies the fields which this profile leaves out.
+	// Like is the built-in language whose fields this profile inherits where it leaves them out.
 	Like string `json:"like,omitempty"`
-	// Override says that the profile replaces a built-in one of the same name.
+	// Override allows the profile to replace a built-in one of the same name.
 	Override bool `json:"override,omitempty"`
 
 	// find asks a built-in language's tool for its path and its needs.
 	find func(f *finder, ctx context.Context, path string) (toolchain, error)
-	// dialects are the standards of C or C++, best first, of which the first is used that the compiler knows.
+	// dialects are standards of C or C++, best first; the first that the compiler supports is used.
 	dialects []string
-	// compiles says which files with the language's extensions are among {sources}; nil: all.
+	// compiles selects the files with the language's extensions that are part of {sources}; nil: all.
 	compiles func(runtime.File) bool
-	// forks says that the interpreter can be a template.
+	// forks is true if the interpreter can be a template.
 	forks bool
-	// caller calls functions of the language's programs; nil: they cannot be called.
+	// caller calls functions of programs of the language; nil: they cannot be called.
 	caller *caller
-	// file is the name that a source must have; nil: File.
+	// file returns the name that a source must have; nil: File.
 	file func(source, file string) string
-	// built looks at what the compile step has built of the source in the named file, and returns what is to be added to it. A
-	// *noProgram means that it cannot be started, which is the source's fault.
+	// built inspects the output of the compile step for the source in the named file, and returns the files to add to it. A
+	// *noProgram means that it cannot be started because of the source.
 	built func(file string, built []runtime.File) ([]runtime.File, error)
 }
 
-// Warm is the configuration of interpreters from which programs are forked.
+// Warm configures interpreters from which programs are forked.
 type Warm struct {
-	Imports []string `json:"imports,omitempty"` // modules that they have imported
+	Imports []string `json:"imports,omitempty"` // modules that the interpreter imports beforehand
 }
 
 // The defaults of a run, and of a compile step.
@@ -86,7 +87,7 @@ var (
 	buildLimits = api.CodeLimits{Wall: api.Duration(60 * time.Second), CPU: api.Duration(120 * time.Second), Memory: 1e9, Pids: 256, Output: 1e6, Disk: 512e6}
 )
 
-// program is the name of the compile step's output, unless the profile has another. No file may have this name.
+// program is the name of the compile step's output, unless the profile sets another. No file may have this name.
 const program = "main.bin"
 
 // languageName are the profile's names, for look-ups.
@@ -102,7 +103,7 @@ func (p *Profile) toolAtRun() bool {
 	return !p.compiled() || slices.ContainsFunc(p.Run, func(arg string) bool { return strings.Contains(arg, "{tool}") })
 }
 
-// inImage is the toolchain in an image that has the language's first tool in its search path.
+// inImage is the toolchain in an image that contains the language's first tool in its search path.
 func (p *Profile) inImage() (toolchain, error) {
 	for _, list := range [][]string{p.Compile, p.Run} {
 		if slices.ContainsFunc(list, func(arg string) bool { return strings.Contains(arg, "{std}") }) {
@@ -158,7 +159,7 @@ func inForce(l runtime.Limits) *api.CodeLimits {
 		CPUs: l.CPUs, Output: api.Size(l.Output), Disk: api.Size(l.Disk), Stack: api.Size(l.Stack)}
 }
 
-// placeholders are the names that argument lists may hold in braces.
+// placeholders are the names that argument lists may contain in braces.
 var placeholders = []string{
 	"tool", "file", "sources", "flags", "program", "memory", "processors", "stack", "frames", "std", "types",
 }
@@ -166,7 +167,7 @@ var placeholders = []string{
 // moduleName is the name of a Python module.
 var moduleName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$`)
 
-// Check finds all faults of a profile. Paths are relative to the profile.
+// Check returns all faults of a profile. Paths are relative to the profile.
 func (p *Profile) Check() []api.FieldError {
 	var faults []api.FieldError
 	fault := func(at, value, message, fix string) {
@@ -277,7 +278,7 @@ type Languages struct {
 	set      language.Set
 	profiles map[string]*Profile
 	added    []string   // with all their names
-	found    []string   // those of recipes whose tools are here
+	found    []string   // recipes whose tools this host has
 	dormant  []*Profile // recipes without their tools
 }
 
@@ -297,8 +298,8 @@ func BuiltInLanguages() *Languages {
 	return l
 }
 
-// With adds profiles, each of which has passed its Check. It finds the faults that they have together; paths begin with the
-// profile's name.
+// With adds profiles, each of which has passed its Check. It returns the faults that the profiles have together; paths
+// start with the profile's name.
 func (l *Languages) With(more []Profile) (*Languages, []api.FieldError) {
 	var faults []api.FieldError
 	out := &Languages{set: l.set, profiles: maps.Clone(l.profiles), added: slices.Clone(l.added)}
@@ -346,7 +347,7 @@ func (l *Languages) With(more []Profile) (*Languages, []api.FieldError) {
 // Added lists, by all their names, the languages that are not built in.
 func (l *Languages) Added() []string { return slices.Concat(l.added, l.found) }
 
-// Configured lists those of them that the configuration has: the others are there for the sake of a tool of this host.
+// Configured lists those of them that the configuration adds; the others are recipes whose tool this host has.
 func (l *Languages) Configured() []string { return l.added }
 
 // Set is the languages' names.
@@ -355,12 +356,12 @@ func (l *Languages) Set() language.Set { return l.set }
 // Found is the state of a language on this host.
 type Found struct {
 	Profile *Profile
-	Tool    string // empty for a profile that needs none
+	Tool    string // empty for a profile without a tool
 	Version string
 	Err     error // something that is missing
 }
 
-// Lacks says what is missing and how to get it; both are empty if nothing is.
+// Lacks says what is missing and how to get it; both are empty if nothing is missing.
 func (f *Found) Lacks() (what, fix string) {
 	if f.Err == nil {
 		return "", ""
@@ -395,14 +396,14 @@ func (l *Languages) Missing(name string) (tool, install string) {
 	return p.Tools[0], p.install()
 }
 
-// Profile is the profile of a language, which may be given by any of its names.
+// Profile is the profile of a language, under any of its names.
 func (l *Languages) Profile(name string) (*Profile, bool) {
 	proper, _ := l.set.Resolve(name)
 	p, ok := l.profiles[proper]
 	return p, ok
 }
 
-// fileOf is the file that a source is placed in.
+// fileOf is the file for a source.
 func (p *Profile) fileOf(source string) string {
 	if p.file == nil {
 		return p.File
@@ -410,7 +411,7 @@ func (p *Profile) fileOf(source string) string {
 	return p.file(source, p.File)
 }
 
-// taken are the files that the profile, or Pawl itself, places beside those of a submission; file is the source's.
+// taken are the files that the profile, or Pawl itself, places beside those of a submission; file is the source's name.
 func (p *Profile) taken(file string) []string {
 	names := slices.Concat([]string{p.File, file, payload.OutputFile, javaArguments}, p.Built, slices.Sorted(maps.Keys(p.Files)))
 	if p.caller != nil {
@@ -419,7 +420,7 @@ func (p *Profile) taken(file string) []string {
 	return slices.Compact(names)
 }
 
-// Taken lists the names that files of code must not have; none where the language is one that only workers know.
+// Taken lists the names that files of code must not have; none for a language that only workers know.
 func (l *Languages) Taken(c *api.Code) []string {
 	p, ok := l.Profile(c.Language)
 	if !ok {

@@ -35,7 +35,7 @@ func builtIn() []*Profile {
 			Name: "typescript", File: "main.ts", Tools: []string{"node", "nodejs"}, Install: "install Node.js 22.6 or later from https://nodejs.org",
 			find: (*finder).nodeWithTypes,
 			// Type annotations are removed, not checked. Without the second option each program would print a
-			// warning that this is experimental.
+			// warning that this feature is experimental.
 			Run:         []string{"{tool}", "{types}", "--stack-size={frames}", "--disable-warning=ExperimentalWarning", "{file}"},
 			CheckSource: []string{"{tool}", "--experimental-vm-modules", "--disable-warning=ExperimentalWarning", "-e", typesCheck, "{file}", "{types}"},
 			Uncaught:    nodeUncaught, Message: nodeMessage, OutOfMemory: nodeOutOfMemory, Limits: api.CodeLimits{Pids: 128},
@@ -77,7 +77,7 @@ func builtIn() []*Profile {
 			Compile: []string{"{tool}/javac", "-J-XX:MaxRAM={memory}", "-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-J-XX:-UsePerfData", "-encoding", "UTF-8", "-nowarn", "-d", "classes", "{sources}"},
 			Built:   []string{"classes"},
 			built:   javaStart,
-			// The JVM is told the memory and processors that the run may use, since it would otherwise see the
+			// The JVM gets the memory and processors of the run as options, because it would otherwise use the
 			// host's. Its garbage collector and code cache are small, and it writes nothing to /tmp.
 			Run: []string{"{tool}/java", "-XX:ActiveProcessorCount={processors}", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 				"-XX:ReservedCodeCacheSize=32m", "-Xss{stack}k", "-XX:-UsePerfData", "@" + javaArguments},
@@ -92,8 +92,8 @@ func builtIn() []*Profile {
 	}
 }
 
-// typesCheck parses a source of TypeScript in the way in which the program is run, since `node --check` takes no types away. A node
-// before 22.13 has no such function, and then nothing is found.
+// typesCheck parses a TypeScript source in the way in which the program is run, because `node --check` does not remove types. A
+// node before 22.13 lacks the function, and then the check finds nothing.
 const typesCheck = `const {stripTypeScriptTypes: strip} = require('module'), fs = require('fs'), vm = require('vm')
 const [file, types] = process.argv.slice(1)
 if (strip) {
@@ -102,42 +102,42 @@ if (strip) {
 	catch { new vm.SourceTextModule(js, {identifier: file}) }
 }`
 
-// What a JVM and Node.js write when their heap is full: it is smaller than the limit on memory, so the kernel ends
-// nothing. A JVM that cannot start another thread writes of memory too, and means the limit pids.
+// The messages of a JVM and of Node.js when their heap is full: the heap is smaller than the memory limit, so the
+// kernel kills nothing. A JVM that cannot start another thread also reports memory, but means the limit pids.
 const (
 	javaOutOfMemory = `^.*\bjava\.lang\.OutOfMemoryError: (Java heap space|GC overhead limit exceeded|Metaspace|Compressed class space|Direct buffer memory|Cannot reserve).*|^# There is insufficient memory for the Java Runtime Environment.*`
 	nodeOutOfMemory = `^FATAL ERROR: .*heap out of memory.*`
 )
 
-// nodeUncaught is the last line that Node.js writes below an error that has ended a program.
+// nodeUncaught matches the last line that Node.js writes below an error that has ended a program.
 const nodeUncaught = `^Node\.js v\d`
 
-// goBuild compiles and links one package against the export data of a standard library that was built beforehand: the go
-// command itself would compile the library anew in every sandbox. $1 is the directory of compile and link, $2 that of the
+// goBuild compiles and links one package against the export data of a standard library that was built before: the go
+// command would compile the library again in every sandbox. $1 is the directory of compile and link, $2 that of the
 // library, $3 the program; the sources follow.
 const goBuild = `tools=$1 std=$2 program=$3; shift 3
 "$tools/compile" -p main -importcfg "$std/importcfg" -o main.pkg -pack "$@" &&
 exec "$tools/link" -s -w -importcfg "$std/importcfg" -o "$program" main.pkg`
 
-// goCompiles says whether a file belongs to the package in the working directory, as the go command decides: a directory beneath is another
-// package, and tests and files for other systems are left out by name or by a constraint in their first lines.
+// goCompiles reports whether a file belongs to the package in the working directory, by the rules of the go command: a subdirectory is
+// another package, and tests and files for other systems are excluded by their name or by a constraint in their first lines.
 func goCompiles(f runtime.File) bool {
 	linux := build.Default
 	linux.GOOS, linux.GOARCH, linux.CgoEnabled = "linux", goruntime.GOARCH, false
 	linux.OpenFile = func(string) (io.ReadCloser, error) { return open(f) }
-	// A file that cannot be read or is not Go is the compiler's to refuse.
+	// The compiler reports a file that cannot be read or is not Go.
 	fits, err := linux.MatchFile("", f.Path)
 	return !strings.Contains(f.Path, "/") && !strings.HasSuffix(f.Path, "_test.go") && (fits || err != nil)
 }
 
-// javaArguments is the file that tells java which class to start. It is made by Pawl, and no other file may have this name.
+// javaArguments is the file that gives java the class to start. Pawl writes it, and no other file may have this name.
 const javaArguments = "main.args"
 
-// largestClass bounds the class files that are read, in bytes. What a compiler makes of a source is a hundredth of that.
+// largestClass bounds the class files that are read, in bytes. A compiled source is about a hundredth of that.
 const largestClass = 16 << 20
 
-// javaStart looks for the class with main among those that javac has built. The source cannot be asked, since a main may be inherited by
-// name, be another method of that name, or stand in a comment. The error is a *noProgram where no class has one.
+// javaStart looks for the class with main among those that javac built. The source does not tell, because a main may be inherited, be
+// another method of that name, or be in a comment. The error is a *noProgram if no class has one.
 func javaStart(file string, built []runtime.File) ([]runtime.File, error) {
 	var classes []java.Class
 	for _, f := range built {
@@ -163,13 +163,13 @@ func javaStart(file string, built []runtime.File) ([]runtime.File, error) {
 // toolchain is the path of a language's tool on this host, and the files that it needs.
 type toolchain struct {
 	tool    string // the program to run
-	named   string // the path that people know, if it is another one
+	named   string // the path to show to people, if different
 	std     string
-	dialect string // the standard of C or C++ that its programs are compiled as
+	dialect string // the standard of C or C++ for its programs
 	types   string // the option with which node reads TypeScript
 	mounts  []runtime.Mount
 	version string
 }
 
-// name is the tool as people know it.
+// name is the tool's path for people.
 func (t *toolchain) name() string { return cmp.Or(t.named, t.tool) }

@@ -15,12 +15,12 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// askPython makes an interpreter print its path, its version and the directories of its packages.
+// askPython makes an interpreter print its path, its version and its package directories.
 const askPython = `import sys, os, site
 for x in (sys.executable, sys.base_prefix, sys.prefix, sys.version.split()[0], os.path.basename(os.path.dirname(os.__file__))): print(x)
 for x in getattr(site, 'getsitepackages', list)(): print(x)`
 
-// interpreter is the answer of a Python.
+// interpreter is what a Python prints for askPython.
 type interpreter struct {
 	executable   string
 	base, prefix string // they differ in a virtual environment
@@ -29,8 +29,8 @@ type interpreter struct {
 	packages     []string
 }
 
-// python asks an interpreter for its path. In a virtual environment the path of the environment is kept and its link not
-// followed, because Python finds the environment by that path. Any other interpreter is run without the hooks of the host's
+// python finds out the path of an interpreter. In a virtual environment it keeps the environment's path and does not follow
+// the link, because Python finds the environment by that path. Any other interpreter runs without the hooks of the host's
 // packages.
 func (f *finder) python(ctx context.Context, path string) (toolchain, error) {
 	lines, err := ask(ctx, nil, "", path, "-c", askPython)
@@ -60,11 +60,11 @@ func (f *finder) python(ctx context.Context, path string) (toolchain, error) {
 	return tc, nil
 }
 
-// pathFiles reads the .pth files beside packages. It returns whether any has a line of code, which the interpreter would run at
-// every start, and which directories the others add.
+// pathFiles reads the .pth files of package directories. It returns whether any has a line of code, which the interpreter would
+// run at every start, and the directories that the other lines add.
 func pathFiles(packages []string) (hooks bool, dirs []string) {
 	for _, dir := range packages {
-		files, _ := filepath.Glob(filepath.Join(dir, "*.pth")) // an error means a malformed pattern, and then nothing is found
+		files, _ := filepath.Glob(filepath.Join(dir, "*.pth")) // the pattern is well-formed
 		for _, file := range files {
 			content, err := os.ReadFile(file)
 			if err != nil {
@@ -92,10 +92,10 @@ func pathFiles(packages []string) (hooks bool, dirs []string) {
 	return hooks, dirs
 }
 
-// withoutHooks makes a virtual environment of an interpreter with the same packages but without their hooks. Its only .pth file
-// names the directories; .pth files inside those are not read. A program that does nothing takes 11 ms of processor time in it,
-// and 12 to 41 ms with hooks, which import packages that the program has not asked for. The result is "" if the interpreter
-// does not find its packages there.
+// withoutHooks creates a virtual environment of an interpreter with the same packages but without their hooks. Its only .pth
+// file names the directories; .pth files inside those are not read. A program that does nothing takes 11 ms of processor time
+// in it, and 12 to 41 ms with hooks, which import packages that the program did not ask for. The result is "" if the
+// interpreter does not find its packages there.
 func (f *finder) withoutHooks(ctx context.Context, in interpreter, more []string) (string, error) {
 	real, err := filepath.EvalSymlinks(in.executable)
 	if err != nil {
@@ -114,7 +114,7 @@ func (f *finder) withoutHooks(ctx context.Context, in interpreter, more []string
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(tmp) // after success it does not exist any more
+	defer os.RemoveAll(tmp) // after success it no longer exists
 	site := filepath.Join(tmp, "lib", in.library, "site-packages")
 	for _, d := range []string{filepath.Join(tmp, "bin"), site} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -149,7 +149,7 @@ func (f *finder) withoutHooks(ctx context.Context, in interpreter, more []string
 	return dir, rename(tmp, dir, "pyvenv.cfg")
 }
 
-// inEnvironment reports whether a program is in a virtual environment of Python.
+// inEnvironment reports whether a program is in a Python virtual environment.
 func inEnvironment(path string) bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(filepath.Dir(path)), "pyvenv.cfg"))
 	return err == nil

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// recipes are profiles of languages that fewer installations have. One is active where its tool is found, and then it is as if the
-// configuration had added it: only workers that have the tool are given its programs.
+// recipes are profiles of less common languages. A recipe is active where its tool is found, and then works as if the
+// configuration had added it: only workers with the tool get its programs.
 func recipes() []*Profile {
 	ofJava := []string{"/etc/java-*", "/etc/kotlin", "/etc/scala"}
 	jvm := api.CodeLimits{Memory: 512e6, Pids: 128}
@@ -100,7 +100,7 @@ func recipes() []*Profile {
 	return all
 }
 
-// recipe is the recipe of a language; nil: there is none.
+// recipe is the recipe of a language, or nil.
 func recipe(name string) *Profile {
 	all := recipes()
 	if i := slices.IndexFunc(all, func(p *Profile) bool { return p.Name == name || slices.Contains(p.Aliases, name) }); i >= 0 {
@@ -109,8 +109,8 @@ func recipe(name string) *Profile {
 	return nil
 }
 
-// WithRecipes adds the recipes of the languages whose tool this host has. A profile that is there takes the place of a recipe of its name,
-// and keeps the aliases and extensions that are its own.
+// WithRecipes adds the recipes of the languages whose tool this host has. An existing profile takes precedence over a recipe of the same
+// name, and keeps its own aliases and extensions.
 func (l *Languages) WithRecipes() *Languages {
 	out := &Languages{set: l.set, profiles: maps.Clone(l.profiles), added: l.added}
 	for _, p := range recipes() {
@@ -130,11 +130,11 @@ func (l *Languages) WithRecipes() *Languages {
 	return out
 }
 
-// existing are the paths of this host that fit patterns: a distribution has a tool's settings outside of /usr, where a sandbox does not see
-// them, and another installation has none there.
+// existing are the paths of this host that match patterns: distributions keep a tool's settings outside of /usr, where a sandbox does not
+// see them, and other installations have none there.
 func existing(patterns []string) (all []string) {
 	for _, pattern := range patterns {
-		found, _ := filepath.Glob(pattern) // the patterns are ours and well-formed
+		found, _ := filepath.Glob(pattern) // the patterns are constants and well-formed
 		all = append(all, found...)
 	}
 	return all
@@ -143,8 +143,8 @@ func existing(patterns []string) (all []string) {
 // Dormant are the recipes whose tools this host does not have.
 func (l *Languages) Dormant() []*Profile { return l.dormant }
 
-// Install says how to get the tool of a language whose recipe is not active here; "" where there is none. The language is given by a name
-// of its own, or by the extension of a source.
+// Install says how to get the tool of a language whose recipe is not active here; "" if there is no such recipe. The language is given by
+// one of its names, or by the extension of a source.
 func (l *Languages) Install(name string) string {
 	name = strings.ToLower(name)
 	for _, p := range l.dormant {

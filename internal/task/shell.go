@@ -28,14 +28,14 @@ func (c *Code) withShell() *Code {
 	return &Code{CodeOptions: c.CodeOptions, finder: finder{dir: c.finder.dir}, shell: true}
 }
 
-// shellArgs follow "sh". Bash is preferred. Without --noediting it would echo its input, which the user's terminal has shown
-// already.
+// shellArgs are the arguments of "sh". Bash is preferred. Without --noediting it would echo its input, which the user's
+// terminal has already shown.
 var shellArgs = []string{"-c", `command -v bash > /dev/null && exec bash --noediting -i; exec sh -i`}
 
-// shellStdin is the file with the input that the program would read.
+// shellStdin is the file with the program's input.
 const shellStdin = ".pawl-stdin"
 
-// openShell starts a shell in place of the program of spec, and tells the command of the program.
+// openShell starts a shell in place of the program of spec, and prints the program's command.
 func (e *evaluation) openShell(ctx context.Context, spec runtime.Spec) (*api.CodeResult, error) {
 	command := quoted(spec.Argv)
 	if c := spec.Container; c != nil && c.Entrypoint == nil {
@@ -55,7 +55,7 @@ func (e *evaluation) openShell(ctx context.Context, spec runtime.Spec) (*api.Cod
 	if len(e.code.Cases) > 0 {
 		command += fmt.Sprintf(" (on each of %d cases, whose inputs are not here)", len(e.code.Cases))
 	}
-	_, _ = fmt.Fprintf(e.task.Log("log"), "the attempt's own command: %s\n", command) // writing to the log fails only when the attempt has ended
+	_, _ = fmt.Fprintf(e.task.Log("log"), "the attempt's own command: %s\n", command) // writing to the log fails only at the attempt's end
 	typing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stdin := live{e.task.Input(typing), stop}
 	defer stdin.Close()
@@ -72,7 +72,7 @@ func (e *evaluation) openShell(ctx context.Context, spec runtime.Spec) (*api.Cod
 	return result, err
 }
 
-// quoted writes a command as a shell reads it.
+// quoted writes a command in shell syntax.
 func quoted(argv []string) string {
 	words := make([]string, len(argv))
 	for i, arg := range argv {

@@ -1,5 +1,5 @@
-// Package task has the handlers, which run an attempt once a worker holds it. The built-in ones are code, http, llm, webhook,
-// input, output and noop; programs add their own through package handler.
+// Package task contains the handlers, which run an attempt once a worker holds it. The built-in kinds are code, http, llm,
+// webhook, input, output and noop; programs add their own through package handler.
 package task
 
 import (
@@ -15,35 +15,35 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Handler runs attempts of one kind. It is used by many goroutines at once.
+// Handler runs attempts of one kind. Many goroutines use it at the same time.
 type Handler interface {
-	// Run does the work and returns its output as JSON. ctx ends when the attempt is to be stopped; Stopped then says why,
-	// and Run must return once no part of the work is running any more. An error that is not an *Error fails the attempt
-	// with the code handler_error.
+	// Run does the work and returns its output as JSON. ctx ends when the attempt is to be stopped; Stopped then returns
+	// the reason, and Run must return once no part of the work is running. An error that is not an *Error fails the
+	// attempt with the code handler_error.
 	Run(ctx context.Context, t *Task) (json.RawMessage, error)
 }
 
-// Func is a Handler that is one function.
+// Func is a Handler that consists of one function.
 type Func func(ctx context.Context, t *Task) (json.RawMessage, error)
 
 // Run calls f.
 func (f Func) Run(ctx context.Context, t *Task) (json.RawMessage, error) { return f(ctx, t) }
 
-// Instant is implemented by handlers that never wait: the worker runs them without a goroutine of their own, and reports their
+// Instant is implemented by handlers that never wait: the worker runs them without a separate goroutine, and reports their
 // start and their end together.
 type Instant interface{ Instant() }
 
-// Advertiser is implemented by handlers that can do more than the name of their kind says, such as named runtimes. The worker
-// offers these to the engine beside its kinds.
+// Advertiser is implemented by handlers with capabilities beyond their kind, such as named runtimes. The worker sends these
+// to the engine together with its kinds.
 type Advertiser interface{ Offers() []string }
 
-// Lasting is implemented by handlers whose work may outlive the process that began it. The next process of the same worker then
-// calls Run again, with a Task that is Resumed.
+// Lasting is implemented by handlers whose work may outlive the process that started it. The next process of the same worker
+// then calls Run again, with a Task that is Resumed.
 type Lasting interface {
-	// Outlived names the attempts whose work still runs, or has ended with its result kept.
+	// Outlived returns the attempts whose work still runs, or has ended with its result kept.
 	Outlived(ctx context.Context) ([]flow.AttemptID, error)
-	// Settle names those of them that will be resumed; the handler ends the work of the others. It is called once, even if
-	// Outlived named none.
+	// Settle gets those of them that will be resumed; the handler ends the work of the others. It is called once, even if
+	// Outlived returned none.
 	Settle(kept []flow.AttemptID)
 }
 
@@ -57,7 +57,7 @@ type Task struct {
 	Action    string
 	Kind      flow.Kind
 	Payload   json.RawMessage
-	Timeout   time.Duration // of this attempt, counted from its arrival at the worker; 0: none was set
+	Timeout   time.Duration // of this attempt, counted from its arrival at the worker; 0: none
 	Labels    map[string]string
 
 	// Workflow, Name and Index say which item of which task of which workflow this is; zero outside workflows.
@@ -65,15 +65,15 @@ type Task struct {
 	Name     string
 	Index    int
 
-	// AtOnce is closed when what still runs must end at once, also where the attempt was stopped before and has a grace: the worker does
-	// not own it any more, or somebody does not want to wait. nil: never.
+	// AtOnce is closed when the work must end at once, even if the attempt was stopped before and has a grace period: the worker has
+	// lost the attempt, or a user does not want to wait. nil: never.
 	AtOnce <-chan struct{}
 
-	// Resumed says that an earlier process of this worker began the attempt, and that Outlived named it.
+	// Resumed is true if an earlier process of this worker started the attempt, and Outlived returned it.
 	Resumed bool
 
 	Traceparent string
-	Chain       string // value of the header Pawl-Chain on requests that the work sends: the rules that have led to it; "": none
+	Chain       string // value of the header Pawl-Chain on the work's requests: the rules that led to it; "": none
 	Host        Host
 	Blobs       blob.Access // for files too large for a row; nil: such files are refused
 }
@@ -81,21 +81,21 @@ type Task struct {
 // IdempotencyKey is the same for every attempt of the execution: pass it on to the services that the work calls.
 func (t *Task) IdempotencyKey() string { return t.Execution.String() }
 
-// SetChain adds the header with the rules that have led to the execution.
+// SetChain adds the header with the rules that led to the execution.
 func (t *Task) SetChain(h http.Header) {
 	if t.Chain != "" {
 		h.Set("Pawl-Chain", t.Chain)
 	}
 }
 
-// Log returns a writer for output that people may read while the handler works: "stdout" and "stderr" for those of a
-// program, "log" for anything else. Readers see bytes after about a tenth of a second. Only one goroutine at a time may
-// write to a stream. A write waits while too many bytes are on their way to the engine (but see Spooler), and fails
-// once the worker does not own the attempt any more.
+// Log returns a writer for output that people can read while the handler works: "stdout" and "stderr" for the streams
+// of a program, "log" for anything else. Readers see bytes after about 0.1 s. Only one goroutine at a time may write to
+// a stream. A write waits while too many bytes are on their way to the engine (but see Spooler), and fails once the
+// worker has lost the attempt.
 func (t *Task) Log(stream string) io.Writer { return t.Host.Log(stream) }
 
-// Input is the input of an interactive execution, from its beginning in every attempt. A read waits for input, and ends with
-// ctx. From the call of Input on, the output of the attempt goes to its readers without delay.
+// Input is the input of an interactive execution; every attempt reads it from its beginning. A read waits for input, and
+// ends with ctx. After the call of Input, the attempt's output is sent to its readers without delay.
 func (t *Task) Input(ctx context.Context) io.Reader { return t.Host.Input(ctx) }
 
 // Progress adds an event with the given JSON object to the history. It waits while too many events are unacknowledged.
@@ -103,18 +103,18 @@ func (t *Task) Progress(ctx context.Context, data json.RawMessage) error {
 	return t.Host.Progress(ctx, data)
 }
 
-// Host is the worker, seen from an attempt.
+// Host is the worker as an attempt uses it.
 type Host interface {
 	Log(stream string) io.Writer
 	Input(ctx context.Context) io.Reader
 	Progress(ctx context.Context, data json.RawMessage) error
 }
 
-// Spooler is implemented by writers of a Log that can keep what a program writes on the local disk: the program then never waits for
-// the engine, and the time in which the engine takes its output is not the program's.
+// Spooler is implemented by writers of a Log that can keep a program's output on the local disk: the program then never waits for
+// the engine, and the engine's delays do not count as the program's time.
 type Spooler interface {
-	// Spool allows most bytes more to lie in files in dir, which have no names and so are gone with the process. A Write fails when the
-	// disk cannot keep them.
+	// Spool allows most more bytes in files in dir, which have no names and so disappear with the process. A Write fails when the disk
+	// has no room for them.
 	Spool(dir string, most int64)
 }
 
@@ -124,7 +124,7 @@ var ErrSpool = errors.New("the worker's disk cannot keep the program's output (f
 // Error is the end of an attempt that did not complete.
 type Error struct {
 	As      flow.Stage      // Failed (also when zero), TimedOut or Cancelled
-	Code    string          // a verdict, or a code of the handler's own; retry policies match it
+	Code    string          // a verdict, or the handler's own code; retry policies match it
 	Message string          // for people
 	Details json.RawMessage // {"exit_code": 3}
 	Output  json.RawMessage // a partial output to keep
@@ -132,17 +132,17 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Errorf makes a failure with the given code.
+// Errorf returns a failure with the given code.
 func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid makes a failure because of a field of the payload.
+// Invalid returns a failure because of a field of the payload.
 func Invalid(path, value, message, fix string) *Error {
 	return Errorf(flow.CodeInvalidInput, "%s: %s: %.60q (%s)", path, message, value, fix)
 }
 
-// Stop is the reason for which an attempt is stopped. It is the cause with which its context ends.
+// Stop is the reason for which an attempt is stopped. It is the cause of its context's end.
 type Stop struct {
 	As     flow.Stage // how the attempt ends: Cancelled or TimedOut; zero if the worker gives it up
 	Code   string
@@ -155,7 +155,7 @@ func (s *Stop) Graceful() bool { return s.As != 0 && !s.AtOnce }
 
 func (s *Stop) Error() string { return s.Reason }
 
-// Stopped says why the attempt is being stopped, if it is.
+// Stopped returns the reason for which the attempt is being stopped, if it is.
 func Stopped(ctx context.Context) (*Stop, bool) {
 	if ctx.Err() == nil {
 		return nil, false

@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// threadVariables say how many threads libraries and language runtimes start. Without them, each starts as many as the host has
-// processors: on one of 128, OpenBLAS in a program with 64 processes and threads fails as soon as numpy is imported.
+// threadVariables set how many threads libraries and language runtimes start. Without them, each starts as many as the host has
+// processors: on a host with 128, OpenBLAS in a program limited to 64 processes and threads fails as soon as numpy is imported.
 var threadVariables = []string{
 	"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
 	"VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS", "GOMAXPROCS",
 }
 
-// processorsOf is how many processors a run may use. Without a limit it is one if the runtime pins runs to processors, else as
-// many as this process may use. A program may have several libraries that start threads, so it is at most the limit of
-// processes and threads divided by four.
+// processorsOf is the number of processors that a run may use. Without a limit it is one if the runtime pins runs to
+// processors, else as many as this process may use. A program may have several libraries that start threads, so it is at most
+// a quarter of the limit on processes and threads.
 func processorsOf(l runtime.Limits, pins bool) int {
 	const threadsEach = 4
 	n := goruntime.NumCPU()
@@ -35,7 +35,7 @@ func (e *evaluation) processors(l runtime.Limits) int {
 	return processorsOf(l, ok && p.Pins())
 }
 
-// threads are the variables for a run that may use so many processors.
+// threads are the variables for a run with that number of processors.
 func threads(processors int) map[string]string {
 	n := strconv.Itoa(processors)
 	all := make(map[string]string, len(threadVariables))

@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The bounds of a transcript: how many bytes of its beginning and of its end are kept, and how many of these a turn takes beside what was
-// written, so that a dialogue in single bytes does not make a result of thousands of turns.
+// The bounds of a transcript: the bytes that are kept of its beginning and of its end, and the overhead that is counted for each turn, so
+// that a dialogue in single bytes does not make a result of thousands of turns.
 const (
 	transcriptEnds = 2 << 10
 	turnCost       = 24
@@ -26,7 +26,7 @@ type turn struct {
 	text []byte
 }
 
-// add notes what one side has written. It takes the bytes over in copies.
+// add records what one side has written. It copies the bytes.
 func (t *transcript) add(by string, p []byte) {
 	if !t.full {
 		if !continues(t.first, by) {
@@ -42,7 +42,7 @@ func (t *transcript) add(by string, p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	if cut := len(p) - transcriptEnds; cut > 0 { // then nothing before it is kept either
+	if cut := len(p) - transcriptEnds; cut > 0 { // then nothing before it is kept
 		t.omitted += int64(cut)
 		p = p[cut:]
 	}
@@ -74,7 +74,7 @@ func joined(turns []turn, by string, p []byte) []turn {
 	return turns
 }
 
-// last is who has written last; "": neither has.
+// last is the side that wrote last; "": neither has.
 func (t *transcript) last() string {
 	for _, turns := range [][]turn{t.latest, t.first} {
 		if len(turns) > 0 {
@@ -84,7 +84,7 @@ func (t *transcript) last() string {
 	return ""
 }
 
-// shown is the transcript as the result of a case has it, as far as there is room in that of the evaluation.
+// shown is the transcript for the result of a case, as far as the evaluation's result has room.
 func (d *dialogue) shown(b *batch) (all []api.CaseTurn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Class is what a class file says about how a program may start with it.
+// Class is the part of a class file that decides whether and how a program can start with the class.
 type Class struct {
-	Name    string // as java is told it: "a.b.Main"
-	Source  string // the name of its source's file, without directories; "" if it does not say
+	Name    string // in the form for java's command line: "a.b.Main"
+	Source  string // the file name of its source, without directories; "" if not recorded
 	Version int    // of the file's format: 55 for Java 11, 69 for Java 25
 	access  int
 	nested  bool
 	mains   []method
-	make    bool // it has a constructor without parameters that is not private
+	make    bool // it has a non-private constructor without parameters
 }
 
-// method is a method of the name main.
+// method is a method named main.
 type method struct {
 	access     int
 	descriptor string
-	line       int // of its first statement; 0 if it is not known
+	line       int // of its first statement; 0 if unknown
 }
 
 // Flags of classes and methods, and the first version whose launcher takes a main that is not public and static, or has no
@@ -35,8 +35,8 @@ const (
 	java25 = 69
 )
 
-// Main chooses the class that a program starts with, of those that java can start: one in the source named file rather than in another,
-// one of the top level, a public one, one called Main, and else the one whose main comes first. The error says what is missing.
+// Main chooses the class that a program starts with among those that java can start; it prefers a class of the source named file, then
+// one of the top level, a public one, one called Main, and the one whose main comes first. The error says what is missing.
 func Main(classes []Class, file string) (string, error) {
 	var best *Class
 	for i := range classes {
@@ -61,7 +61,7 @@ func Main(classes []Class, file string) (string, error) {
 	return "", errors.New(message)
 }
 
-// rank orders classes that can be started; the least comes first.
+// rank orders startable classes; the least comes first.
 func (c *Class) rank(file string) []int {
 	rank := func(last bool) int {
 		if last {
@@ -136,10 +136,10 @@ func Read(file []byte) (Class, error) {
 	return c, nil
 }
 
-// pool is the part of a constant pool that is of use here.
+// pool is the part of a constant pool that this package uses.
 type pool struct {
 	text  map[int]string
-	named map[int]int // where the text of a class's name is
+	named map[int]int // index of the text of a class's name
 }
 
 func (p pool) class(at int) string { return p.text[p.named[at]] }
@@ -196,7 +196,7 @@ func (r *reader) pool() pool {
 			r.take(3)
 		case 3, 4, 9, 10, 11, 12, 17, 18:
 			r.take(4)
-		case 5, 6: // of 8 bytes, which take up two places
+		case 5, 6: // 8 bytes, which take up two entries
 			r.take(8)
 			i++
 		default:
@@ -218,7 +218,7 @@ func (r *reader) attributes(p pool, each func(name string, body reader)) {
 	}
 }
 
-// firstLine is the least line of the source that the code of a method, in its attribute Code, belongs to.
+// firstLine is the lowest source line of a method's code, from its attribute Code.
 func (r *reader) firstLine(p pool) int {
 	r.take(4)
 	r.take(r.u4())     // instructions

@@ -1,5 +1,5 @@
-// Package java reads of sources and class files of Java what their file must be called and which class a program starts with. It is
-// pure.
+// Package java reads Java sources and class files to find out the file name that a source needs and the class that a program starts
+// with. It is pure.
 package java
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// File is the name of the file that javac accepts a source in: that of its public type of the top level, or else other.
+// File is the file name under which javac accepts a source: that of its public top-level type, or else other.
 func File(source, other string) string {
 	s := scanner{rest: unescaped(source)}
 	public, named := false, false
@@ -42,13 +42,14 @@ func nameRune(r rune) bool {
 	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.Sc, unicode.Pc, unicode.Mn, unicode.Mc)
 }
 
-// scanner splits a source into words and marks, without comments, texts and white space.
+// scanner splits a source into words and symbols, without comments, literals and white space.
 type scanner struct {
 	rest  string
-	depth int // how many brackets of any kind are open
+	depth int // number of open brackets of any kind
 }
 
-// next is the next word or mark, and how many brackets are open around it; "" at the end. A literal of text is the mark `"`.
+// next returns the next word or symbol, and how many brackets are open around it; "" at the end. A string literal is returned as
+// the symbol `"`.
 func (s *scanner) next() (word string, depth int) {
 	for {
 		s.rest = strings.TrimLeftFunc(s.rest, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
@@ -75,7 +76,7 @@ func (s *scanner) next() (word string, depth int) {
 	}
 }
 
-// skip leaves a literal behind, from its opening mark to the same one that closes it.
+// skip skips a literal, from its opening mark to the closing one.
 func (s *scanner) skip(mark string) {
 	s.rest = s.rest[len(mark):]
 	for s.rest != "" && !strings.HasPrefix(s.rest, mark) {
@@ -106,8 +107,8 @@ func (s *scanner) token() (word string, depth int) {
 	return word, s.depth
 }
 
-// unescaped writes the escapes \u0041 of a source as the characters that they stand for: Java reads them before anything else. A
-// backslash that another one precedes begins none.
+// unescaped replaces the escapes \u0041 of a source with their characters: Java does so before anything else. A backslash after
+// another backslash starts no escape.
 func unescaped(source string) string {
 	if !strings.Contains(source, `\u`) {
 		return source
@@ -134,7 +135,7 @@ func unescaped(source string) string {
 		r := rune(code)
 		source = digits[4:]
 		if utf16.IsSurrogate(r) {
-			r = '_' // half of a character beyond 16 bits, which may stand in a name
+			r = '_' // half of a character beyond 16 bits, which a name may contain
 		}
 		out.WriteRune(r)
 	}

@@ -1,5 +1,5 @@
-// Package outgoing has the handlers that send HTTP requests (http, llm and webhook), and the check of the addresses to which
-// they may connect.
+// Package outgoing contains the handlers that send HTTP requests (http, llm and webhook), and the check of the addresses to
+// which they may connect.
 package outgoing
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 )
 
-// EgressOptions says where these tasks may connect beside the public internet. The operator sets it; nothing in a task can
+// EgressOptions says where these tasks may connect in addition to the public internet. The operator sets it; a task cannot
 // widen it.
 type EgressOptions struct {
 	// AllowPrivate lets tasks reach private, loopback, link-local and metadata addresses.
@@ -27,8 +27,8 @@ type EgressOptions struct {
 	Allow []string
 }
 
-// Egress makes all connections of tasks. It checks the address that is dialled, after the name was resolved, so a name that
-// resolves to another address after the check does not get around it.
+// Egress makes all connections of tasks. It checks the dialled address, after the name was resolved, so a name that
+// resolves to another address later does not circumvent the check.
 type Egress struct {
 	options  EgressOptions
 	hosts    []string
@@ -36,7 +36,7 @@ type Egress struct {
 	client   *http.Client
 }
 
-// errRedirects means that a host and others led the call on and on.
+// errRedirects means that a call was redirected too often.
 var errRedirects = errors.New("too many redirects")
 
 // errRefusedAddress means that a task tried to connect to an address that is neither public nor allowed.
@@ -78,8 +78,8 @@ func NewEgress(o EgressOptions) (*Egress, error) {
 	return e, nil
 }
 
-// kept are the headers that follow a redirect to another host. Any other may be a key, as X-Api-Key is, and was meant
-// for the host that the task named.
+// kept are the headers that follow a redirect to another host. Any other header may be a key, such as X-Api-Key, and
+// is meant only for the host that the task named.
 var kept = []string{"Accept", "Accept-Language", "Content-Type", "Idempotency-Key", "Traceparent", "User-Agent", "Referer", "Pawl-Chain"}
 
 // redirected prepares the request that follows a redirect.
@@ -87,7 +87,7 @@ func redirected(req *http.Request, via []*http.Request) error {
 	if len(via) >= mostRedirects {
 		return fmt.Errorf("%w: stopped after %d", errRedirects, mostRedirects)
 	}
-	req.URL.RawQuery = payload.EncodedQuery(req.URL.RawQuery) // servers write spaces and other texts into Location as they are
+	req.URL.RawQuery = payload.EncodedQuery(req.URL.RawQuery) // servers write spaces and other characters into Location unescaped
 	first := via[0].URL
 	if slices.ContainsFunc(append(slices.Clip(via), req), func(r *http.Request) bool {
 		return r.URL.Host != first.Host || r.URL.Scheme != first.Scheme && r.URL.Scheme == "http"
@@ -105,7 +105,7 @@ func (e *Egress) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return d.DialContext(ctx, network, addr)
 }
 
-// named reports whether the operator has allowed a host by its name.
+// named reports whether the operator allowed a host by name.
 func (e *Egress) named(addr string) bool {
 	addr = strings.ToLower(addr)
 	host, _, err := net.SplitHostPort(addr)
@@ -125,10 +125,10 @@ func (e *Egress) check(wanted, address string) error {
 	return fmt.Errorf("%w: %s is at %s, which is not a public address; the operator of the worker can allow it, with the setting allow_hosts", errRefusedAddress, wanted, ip)
 }
 
-// special are blocks that are not the public internet and for which netip has no predicate.
+// special are blocks outside of the public internet for which netip has no predicate.
 var special = prefixes(
 	"0.0.0.0/8",        // this network
-	"100.64.0.0/10",    // shared by carriers, and a cloud's metadata
+	"100.64.0.0/10",    // shared by carriers, and the metadata service of a cloud
 	"168.63.129.16/32", // a cloud's metadata
 	"192.0.0.0/24",     // protocol assignments
 	"192.0.2.0/24",     // documentation

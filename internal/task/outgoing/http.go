@@ -29,8 +29,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// HTTP makes one HTTP request. All attempts of an execution send the same idempotency key, so a service that knows the header
-// does the work once.
+// HTTP makes one HTTP request. All attempts of an execution send the same idempotency key, so a service that supports the
+// header does the work once.
 type HTTP struct{ Egress *Egress }
 
 // responseTimeout bounds a request, unless the payload or the attempt has a timeout.
@@ -40,7 +40,7 @@ const responseTimeout = time.Minute
 type response struct {
 	Status  int               `json:"status" doc:"The HTTP status"`
 	Headers map[string]string `json:"headers" doc:"Names in lower case; repeated headers are joined by commas, cookies by newlines"`
-	// Body is a JSON value or a string. BodyBase64 has the bytes of one that is not text.
+	// Body is a JSON value or a string. BodyBase64 has the bytes of a body that is not text.
 	Body       any    `json:"body" doc:"JSON value if the answer is JSON, else text; response: json or text overrides this"`
 	BodyBase64 []byte `json:"body_base64,omitempty" doc:"Bytes in base64, if the body is not UTF-8"`
 }
@@ -96,7 +96,7 @@ func (h HTTP) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// deadline bounds a call by the time asked for, else by the attempt's timeout, else by the default.
+// deadline bounds a call by the requested time, else by the attempt's timeout, else by the default.
 func deadline(ctx context.Context, asked, attempt, otherwise time.Duration) (context.Context, context.CancelFunc) {
 	d := cmp.Or(asked, attempt, otherwise)
 	return context.WithTimeoutCause(ctx, d, &task.Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: fmt.Sprintf("no complete answer within %s", d)})
@@ -136,14 +136,14 @@ func build(ctx context.Context, r *payload.Request, t *task.Task) (*http.Request
 	return req, nil
 }
 
-// read makes the output from the response, in the form that the request asked for. The error says that the response has another
+// read makes the output from the response, in the form that the request selects. The error says that the response has another
 // form.
 func read(r *payload.Request, res *http.Response, body []byte) (*response, *task.Error) {
 	out := &response{Status: res.StatusCode, Headers: make(map[string]string, len(res.Header))}
 	for k, vs := range res.Header {
 		between := ", "
 		if k == "Set-Cookie" {
-			between = "\n" // a cookie may have a comma of its own
+			between = "\n" // a cookie may contain a comma
 		}
 		out.Headers[strings.ToLower(k)] = strings.ToValidUTF8(strings.Join(vs, between), "\uFFFD")
 	}
@@ -157,7 +157,7 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *task
 		out.Body = json.RawMessage(body)
 		return out, nil
 	}
-	// What is not text is not taken for empty: the body has U+FFFD in its place, and body_base64 has the bytes.
+	// A body that is not text must not look empty: body has U+FFFD for the invalid bytes, and body_base64 has the bytes.
 	out.Body = strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
 	if out.Body != string(body) {
 		out.BodyBase64 = exact
@@ -168,8 +168,8 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *task
 	return out, nil
 }
 
-// decoded is the text of a body in UTF-8, by the charset that its Content-Type declares, and the bytes that came. A
-// byte order mark is no part of it.
+// decoded is the text of a body in UTF-8, converted from the charset that its Content-Type declares, and the
+// original bytes. A byte order mark is removed.
 func decoded(body []byte, declared string) (text, exact []byte) {
 	text = body
 	if e, name := charset.Lookup(declared); e != nil && name != "utf-8" {
@@ -191,7 +191,7 @@ func readAtMost(r io.Reader, most int64) ([]byte, error) {
 	return b, err
 }
 
-// statusError is the failure for a status that was not expected, with a code such as http_429.
+// statusError is the failure for an unexpected status, with a code such as http_429.
 func statusError(res *http.Response, body []byte) *task.Error {
 	e := task.Errorf(fmt.Sprintf("http_%d", res.StatusCode), "%s %s answered %s", res.Request.Method, res.Request.URL.Redacted(), res.Status)
 	if first := strings.TrimSpace(string(body[:min(len(body), 300)])); first != "" && api.IsText([]byte(first)) {
@@ -210,7 +210,7 @@ func statusError(res *http.Response, body []byte) *task.Error {
 	return e
 }
 
-// retryIn reads Retry-After, which is in seconds or a date, and returns seconds.
+// retryIn parses Retry-After, which is a number of seconds or a date, and returns seconds.
 func retryIn(after string, now time.Time) (seconds int64, ok bool) {
 	if n, err := strconv.ParseUint(after, 10, 31); err == nil {
 		return int64(n), true
@@ -221,7 +221,7 @@ func retryIn(after string, now time.Time) (seconds int64, ok bool) {
 	return 0, false
 }
 
-// callError says why a call failed without an answer.
+// callError explains why a call failed without a response.
 func callError(ctx context.Context, err error) error {
 	if te, ok := errors.AsType[*task.Error](err); ok {
 		return te
@@ -232,7 +232,7 @@ func callError(ctx context.Context, err error) error {
 	if te, ok := errors.AsType[*task.Error](context.Cause(ctx)); ok {
 		return te
 	}
-	// The URL in a *url.Error may hold a password, so the error is taken out of it.
+	// The URL in a *url.Error may contain a password, so only the inner error is used.
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
@@ -249,7 +249,7 @@ func callError(ctx context.Context, err error) error {
 	return task.Errorf(code, "%v", err)
 }
 
-// transportCode names the fault of a connection. The order matters: a refusal by the resolver's own server is a fault of DNS.
+// transportCode is the code for a connection error. The order matters: a refusal by the resolver's server is a DNS error.
 func transportCode(err error) string {
 	var (
 		dns       *net.DNSError

@@ -23,14 +23,14 @@ import (
 // LLMOptions configures the handler of kind "llm".
 type LLMOptions struct {
 	Egress *Egress
-	// Keys are the environment variables of the worker that tasks may name as their api_key_env: "NAME", or, to send the
-	// key to one server only, "NAME@host" or "NAME@host:port". A key for a host is sent over https or to a loopback address
-	// only, to the port given or else that of the scheme. A key without a host is sent to any server that a workflow names,
-	// over http as well.
+	// Keys are the worker's environment variables that tasks may use as their api_key_env: "NAME", or, to send the key to
+	// one server only, "NAME@host" or "NAME@host:port". A key with a host is sent only over https or to a loopback address,
+	// to the given port or else the default port of the scheme. A key without a host is sent to any server that a workflow
+	// names, also over http.
 	Keys []string
 }
 
-// LLM asks a model through an OpenAI-compatible chat endpoint. The answer is written to the log while it arrives.
+// LLM asks a model through an OpenAI-compatible chat endpoint. The answer is written to the log as it arrives.
 type LLM struct {
 	LLMOptions
 	keys secret.Grants
@@ -54,7 +54,7 @@ type completion struct {
 	Usage        usage           `json:"usage" doc:"Token counts, as far as the server reports them"`
 }
 
-// usage counts tokens as the server reports them; zero if it does not.
+// usage counts tokens as reported by the server; zero if it reports none.
 type usage struct {
 	PromptTokens     int64 `json:"prompt_tokens" doc:"Tokens of the messages"`
 	CompletionTokens int64 `json:"completion_tokens" doc:"Tokens of the answer"`
@@ -86,7 +86,7 @@ func (l *LLM) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {
-		body, _ := readAtMost(res.Body, 64<<10) // the beginning of the body helps; the status is the error
+		body, _ := readAtMost(res.Body, 64<<10) // only the beginning of the body is needed; the status is the error
 		return nil, statusError(res, body)
 	}
 	out := &completion{Model: c.Model}
@@ -140,7 +140,7 @@ func (l *LLM) request(ctx context.Context, c *payload.Chat, t *task.Task) (*http
 	return req, nil
 }
 
-// delta is a piece of a streamed answer, or a whole answer if the server does not stream.
+// delta is a piece of a streamed answer, or the whole answer if the server does not stream.
 type delta struct {
 	Model   string `json:"model"`
 	Choices []struct {
@@ -212,7 +212,7 @@ func (out *completion) whole(r io.Reader, log io.Writer) error {
 	return err
 }
 
-// take notes the fields of an answer beside its text.
+// take records the fields of an answer other than its text.
 func (out *completion) take(d *delta) error {
 	if len(d.Error) > 0 && string(d.Error) != "null" {
 		return task.Errorf("llm_error", "the server broke off: %.300s", d.Error)

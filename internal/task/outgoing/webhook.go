@@ -20,12 +20,12 @@ import (
 // WebhookOptions configures the handler of kind "webhook".
 type WebhookOptions struct {
 	Egress *Egress
-	// Secrets are the variables and files of the worker that tasks may name, each in the form that secret.Parse reads.
+	// Secrets are the worker's variables and files that tasks may name, each in the form that secret.Parse reads.
 	Secrets []string
 }
 
 // Webhook sends an event to a URL, signed as Standard Webhooks specifies. All attempts of an execution send its id as
-// webhook-id and the same body, so a receiver can recognise a repetition and answer at once.
+// webhook-id and the same body, so a receiver can recognise a repetition and respond at once.
 type Webhook struct {
 	egress  *Egress
 	secrets secret.Grants
@@ -41,8 +41,8 @@ func NewWebhook(o WebhookOptions) (*Webhook, error) {
 }
 
 const (
-	webhookTimeout = 30 * time.Second // for an answer: the most that Standard Webhooks recommends
-	answerLimit    = 64 << 10         // bytes of an answer that are read; only its status matters
+	webhookTimeout = 30 * time.Second // for a response: the longest that Standard Webhooks recommends
+	answerLimit    = 64 << 10         // bytes of a response that are read; only its status matters
 )
 
 // delivered is the output.
@@ -76,7 +76,7 @@ func (h *Webhook) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 		return nil, err
 	}
 	defer res.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(res.Body, answerLimit)) // the beginning of the body helps people; the status decides
+	body, _ := io.ReadAll(io.LimitReader(res.Body, answerLimit)) // the beginning is for people; the status decides
 	say(res.Status)
 	switch {
 	case res.StatusCode/100 == 2:
