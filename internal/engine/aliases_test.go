@@ -34,7 +34,7 @@ func (r *rig) versions(n int) {
 	}
 }
 
-// ran is the version and alias that a submission of an action gets.
+// ran returns the version and alias that a submission of an action gets.
 func (r *rig) ran(action string) (version int, alias string) {
 	r.Helper()
 	x := r.get(r.submit(Submission{Action: action}))
@@ -51,7 +51,7 @@ func to(versions ...int) (all []api.AliasTarget) {
 	return all
 }
 
-// A submission by an alias gets the version for which it stands at the start, and says both. What has begun stays where it is.
+// A submission by an alias gets the alias's version at that moment, and records both. A running execution keeps its version.
 func TestAlias(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -98,7 +98,7 @@ func TestAlias(t *testing.T) {
 	})
 }
 
-// A version that is applied for an alias is not what the name alone stands for, until one is applied without.
+// A version that is applied for an alias does not become the version of the plain name, until a version is applied without an alias.
 func TestAppliedForAnAlias(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -127,11 +127,11 @@ func TestAppliedForAnAlias(t *testing.T) {
 		stand(1, 3)
 		apply("c", DefineOrder{Alias: "next"}) // again, which changes nothing
 		stand(1, 3)
-		apply("c", DefineOrder{}) // what is there already changes nothing either: who has moved the latest back keeps it there
+		apply("c", DefineOrder{}) // applying a known version changes nothing: a user has moved the latest back, and it stays there
 		stand(1, 3)
 		apply("d", DefineOrder{})
 		stand(4, 3)
-		r.move(definition.LatestAlias, api.AliasOrder{To: to(2)}) // a way back for all that name no version
+		r.move(definition.LatestAlias, api.AliasOrder{To: to(2)}) // the way back for submissions without a version
 		stand(2, 3)
 		r.move(definition.LatestAlias, api.AliasOrder{Remove: true})
 		stand(4, 3)
@@ -142,7 +142,7 @@ func TestAppliedForAnAlias(t *testing.T) {
 	})
 }
 
-// Of several versions each gets its part, and who has a key gets the same one each time.
+// Each version of an alias gets its share of the submissions, and the same idempotency key gets the same version each time.
 func TestAliasOfSeveralVersions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -173,7 +173,7 @@ func TestAliasOfSeveralVersions(t *testing.T) {
 		}
 	}
 	seen := map[int]bool{}
-	for range 200 { // without a key the execution's id decides
+	for range 200 { // without a key the execution's id chooses
 		v, _ := r.ran("deploy@canary")
 		seen[v] = true
 	}
@@ -182,7 +182,7 @@ func TestAliasOfSeveralVersions(t *testing.T) {
 	}
 }
 
-// The tasks of a workflow by one alias get one version, and say so; the alias may move while it runs.
+// All tasks of a workflow that use one alias get one version, and record it, even if the alias moves while the workflow runs.
 func TestTasksByAnAlias(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -224,7 +224,7 @@ func TestTasksByAnAlias(t *testing.T) {
 	})
 }
 
-// Each wrong order is refused with its place, and moves nothing.
+// Each wrong order is refused with its place, and changes nothing.
 func TestWrongAliasOrders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -264,7 +264,7 @@ func TestWrongAliasOrders(t *testing.T) {
 	}
 }
 
-// More aliases than a page of rows has, many of them removed, hide none.
+// Lists show all aliases, even if there are more than a page of rows has and many of them are removed.
 func TestManyAliases(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -280,11 +280,11 @@ func TestManyAliases(t *testing.T) {
 	}
 }
 
-// What a rerun plans it does: an alias of several versions gives a rerun's tasks those of the original's.
+// A rerun does what its plan says: if an alias has several versions, the rerun's tasks get the versions of the original's tasks.
 func TestRerunOfTasksByAnAlias(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, span := range []string{"1ms", "2ms"} { // the versions have something else to do
+	for _, span := range []string{"1ms", "2ms"} { // the two versions have different work
 		r.define("kind: action\nname: deploy\naction: sleep\nwith: {for: " + span + "}\n")
 	}
 	r.move("split", api.AliasOrder{To: []api.AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
@@ -293,7 +293,7 @@ func TestRerunOfTasksByAnAlias(t *testing.T) {
 	id := r.submit(Submission{Action: "roll"})
 	h.fail(h.take(1)[0], "broken")
 	r.ended(id)
-	for range 6 { // each of the one before
+	for range 6 { // each reruns the one before
 		again, _, err := r.e.Rerun(r.ctx, id, RerunOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -308,7 +308,7 @@ func TestRerunOfTasksByAnAlias(t *testing.T) {
 	}
 }
 
-// Many that move one alias at once, on several servers, make a row each, and all servers end on the last one.
+// Many moves of one alias at once, on several servers, make one row each, and all servers end with the last one.
 func TestAliasMovedByMany(t *testing.T) {
 	t.Parallel()
 	a := newPostgresRig(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// keepNew keeps signals as new, as a server does that ends before it has asked the rules.
+// keepNew stores signals as new, like a server that ends before it has evaluated the rules.
 func (r *rig) keepNew(all ...flow.Signal) []flow.ID {
 	r.Helper()
 	ids, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
@@ -94,7 +94,7 @@ func (s *damaging) OpenWaits(ctx context.Context, trigger, subject string, after
 	return s.waits(s.Store.OpenWaits(ctx, trigger, subject, after, n))
 }
 
-// onDamagedStore runs a test on each store, behind one that cannot decode some rows.
+// onDamagedStore runs a test on each store, wrapped in one that cannot decode some rows.
 func onDamagedStore(t *testing.T, test func(*rig, *damaging)) {
 	t.Helper()
 	s := &damaging{}
@@ -120,7 +120,7 @@ func (r *rig) wantAside(kind store.AsideKind, id flow.ID, reason string) {
 	r.within(patience, "it is not counted", func() bool { return r.e.Stats().PutAside > 0 })
 }
 
-// A signal about which the rules cannot be asked is put aside and says why; those beside it are matched in the same round.
+// A signal for which the rules cannot be evaluated is put aside with the reason; other signals are matched in the same round.
 func TestMatchingBesideWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	onDamagedStore(t, func(r *rig, _ *damaging) {
@@ -145,7 +145,7 @@ func TestMatchingBesideWhatCannotBeRead(t *testing.T) {
 	})
 }
 
-// A signal, or a wait, that cannot be read is put aside; signals and waits beside it meet in the same round.
+// An unreadable signal or wait is put aside; other signals and waits are correlated in the same round.
 func TestMeetingBesideWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	onDamagedStore(t, func(r *rig, _ *damaging) {
@@ -178,7 +178,7 @@ func TestMeetingBesideWhatCannotBeRead(t *testing.T) {
 	})
 }
 
-// asideOver lets the time of something that was put aside be over.
+// asideOver ends the time of something that was put aside.
 func (r *rig) asideOver(kind store.AsideKind, id flow.ID) {
 	r.Helper()
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
@@ -189,8 +189,8 @@ func (r *rig) asideOver(kind store.AsideKind, id flow.ID) {
 	}
 }
 
-// A wait whose end the store refuses is put aside, and the waits beside it end in the same round. It ends with its signal as soon as the
-// store takes that.
+// A wait whose end the store refuses is put aside, and other waits end in the same round. It ends with its signal as soon as the store
+// accepts that.
 func TestWaitsBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -224,7 +224,7 @@ func TestWaitsBesideWhatIsRefused(t *testing.T) {
 	})
 }
 
-// unwilling is a store that puts nothing aside.
+// unwilling is a store that cannot put anything aside.
 type unwilling struct{ store.Store }
 
 func (s *unwilling) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
@@ -255,7 +255,7 @@ func TestMatchingOfWhatCannotBePutAside(t *testing.T) {
 	}
 }
 
-// locking is a store that counts the looks for new signals.
+// locking is a store that counts the reads of new signals.
 type locking struct {
 	store.Store
 	looks atomic.Int64
@@ -266,7 +266,7 @@ func (s *locking) NewSignals(ctx context.Context, now time.Time, after store.Sig
 	return s.Store.NewSignals(ctx, now, after, n)
 }
 
-// While another server is about to match what is new, this one waits for its next round.
+// While another server is matching new signals, this one waits for its next round.
 func TestMatchingBesideALock(t *testing.T) {
 	t.Parallel()
 	s := &locking{}
@@ -308,7 +308,7 @@ func TestMatchingBesideALock(t *testing.T) {
 	r.within(patience, "it was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
 }
 
-// Of the past, a signal that cannot be read, or whose execution the store refuses, keeps a rule from none of the others.
+// An unreadable past signal, or one whose execution the store refuses, does not keep a replay from the others.
 func TestReplayBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -319,7 +319,7 @@ func TestReplayBesideWhatIsRefused(t *testing.T) {
 		}
 		all[1].Trigger, all[1].Data = "u", json.RawMessage(`{`)
 		ids := r.keepNew(all...)
-		for _, id := range ids { // no rule listened, so that none of them was read
+		for _, id := range ids { // no rule listened, so none of them was read
 			r.within(patience, "a signal was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
 		}
 		s.set(func(d *flow.Draft) bool { return d.New && string(d.Input) == `{"v":2}` })

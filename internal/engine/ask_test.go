@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// asked waits until an execution, or a task of it, asks, and returns its inquiry.
+// asked waits until an execution, or a task of it, asks a question, and returns the inquiry.
 func (r *rig) asked(id flow.ID, task string) *flow.Inquiry {
 	r.Helper()
 	var i *flow.Inquiry
@@ -228,7 +228,8 @@ tasks:
 	})
 }
 
-// A question whose time is over is put to others under the same purpose: the one is withdrawn and the other is asked in one transaction.
+// An expired question is asked again to other people under the same purpose: one transaction withdraws the first inquiry and opens the
+// second.
 func TestAskOthers(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -323,7 +324,7 @@ outputs: {all: "${{ tasks.ask.output.map(o, o.answer) }}"}
 	}
 }
 
-// Of many answers at once, and a cancel, one ends the question.
+// Of many simultaneous answers and a cancel, one ends the question.
 func TestAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -469,7 +470,7 @@ run: {action: noop, input: {what: "${{ signal.trigger }}", about: "${{ signal.da
 	})
 }
 
-// A rule that asks a question whenever one is asked ends at itself.
+// A rule that asks a question on every question stops at its own.
 func TestInquirySignalsInALoop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -492,7 +493,7 @@ run: {action: again}
 	})
 }
 
-// Verify finds an answer that is not what its question asks for.
+// Verify finds an answer that does not fit its question.
 func TestVerifyAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

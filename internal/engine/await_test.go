@@ -28,7 +28,7 @@ func (r *rig) say(trigger, subject, data string) flow.ID {
 	return out[0].Signal
 }
 
-// took is the number n of the data of the signal that an execution ended with; -1 for null.
+// took is the number n in the signal with which an execution ended; -1 for null.
 func (r *rig) took(id flow.ID) int {
 	r.Helper()
 	x := r.ended(id)
@@ -173,7 +173,7 @@ func TestBadWaits(t *testing.T) {
 	}
 }
 
-// Waits that begin while signals come lose none, and take each once.
+// Waits that begin while signals arrive miss none, and take each once.
 func TestWaitsRaceSignals(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -194,7 +194,7 @@ func TestWaitsRaceSignals(t *testing.T) {
 	})
 }
 
-// What a process that died has left, a wait that has not looked and a signal that has met nobody, is found by the next.
+// After a process died, the next one finds its unscanned wait and its uncorrelated signal.
 func TestWaitsAreRecovered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -204,7 +204,7 @@ func TestWaitsAreRecovered(t *testing.T) {
 		w, err := r.store.Wait(r.ctx, id)
 		return err == nil && w.Scanned
 	})
-	// As if the process had died between the commit of the signal and its correlation: the row is there, and no wait has been resumed.
+	// As if the process had died between the commit of the signal and its correlation: the row exists, and no wait has been resumed.
 	now := r.clock.now()
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
 		s := flow.Signal{ID: r.e.opts.NewID(), Number: 1 << 40, Trigger: "paid", Subject: "x", Source: "api", At: now, State: flow.SignalMatched, Data: json.RawMessage(`{"n":7}`)}

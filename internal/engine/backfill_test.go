@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// backfill goes through a span and returns how many executions were started and passed over.
+// backfill backfills a span and returns how many executions were started and passed over.
 func (r *rig) backfill(b Backfill) (fired, skipped int) {
 	r.Helper()
 	for {
@@ -30,7 +30,7 @@ func (r *rig) backfill(b Backfill) (fired, skipped int) {
 	}
 }
 
-// Each nominal time of a span has one execution, by however many requests, beside those that the clock has fired.
+// Each nominal time of a span has one execution, with any number of requests and with times that the clock has fired.
 func TestBackfill(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -77,8 +77,8 @@ func TestBackfill(t *testing.T) {
 	})
 }
 
-// What a backfill passes over is named with its execution and how that ended, and so is what ends as it is started since the key of its
-// action is full.
+// The answer names executions that a backfill passes over, with their ends, and those that end at once because the key of their action is
+// full.
 func TestBackfillSaysWhatHasNoResult(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -115,7 +115,7 @@ func TestBackfillSaysWhatHasNoResult(t *testing.T) {
 	})
 }
 
-// unsearchable is a store that cannot be searched for a while.
+// unsearchable is a store whose search fails for a while.
 type unsearchable struct {
 	store.Store
 	on atomic.Bool
@@ -128,7 +128,7 @@ func (s *unsearchable) Search(ctx context.Context, f store.Filter) (store.Found,
 	return s.Store.Search(ctx, f)
 }
 
-// Times that have been fired are said to be, though their executions cannot be looked at: who was told of a failure would ask again.
+// A committed backfill is answered even if its executions cannot be read: after an error the caller would ask again.
 func TestBackfillIsAnsweredOnceItIsCommitted(t *testing.T) {
 	t.Parallel()
 	s := &unsearchable{}

@@ -30,7 +30,7 @@ func inParts(b *testing.B, n int, send func(from, to int) error) {
 	}
 }
 
-// noopPace is how many no-ops a second are submitted in bulk and worked off.
+// noopPace is how many no-ops a second are submitted in bulk and completed.
 func noopPace(b *testing.B, e *Engine, n int) float64 {
 	b.Helper()
 	ended, begun := e.Stats().Finished, time.Now()
@@ -62,7 +62,7 @@ func applied(b *testing.B, e *Engine, src string) {
 	e.Settle(b.Context())
 }
 
-// BenchmarkBarSignals is signals that one rule turns into no-ops, or gathers by the hundred, as a ratio to no-ops alone.
+// BenchmarkBarSignals measures signals that one rule turns into no-ops, or gathers by the hundred, as a ratio to no-ops alone.
 func BenchmarkBarSignals(b *testing.B) {
 	const n = 10_000
 	onEachBench(b, func(b *testing.B, e *Engine) {
@@ -75,7 +75,7 @@ func BenchmarkBarSignals(b *testing.B) {
 		}
 		paces := map[string][]float64{}
 		for b.Loop() {
-			for range 5 { // in turns: the machine is not equally fast all the time
+			for range 5 { // in turns, because the speed of the machine changes
 				for what, do := range work {
 					paces[what] = append(paces[what], do())
 				}
@@ -89,7 +89,7 @@ func BenchmarkBarSignals(b *testing.B) {
 	})
 }
 
-// signalPace is how many signals a second are emitted in bulk and worked off by so many executions.
+// signalPace is how many signals a second are emitted in bulk and their executions completed.
 func signalPace(b *testing.B, e *Engine, n, executions int, trigger, data string) float64 {
 	b.Helper()
 	ended, begun := e.Stats().Finished, time.Now()
@@ -100,9 +100,9 @@ func signalPace(b *testing.B, e *Engine, n, executions int, trigger, data string
 
 func median(all []float64) float64 { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
-// BenchmarkBarRules is signals on whose trigger a thousand rules are of which none holds, told apart by an equality or
-// by other comparisons, or with nothing in common ("own", and "cel", which only CEL computes); and no-ops beside these
-// rules, which nothing is about, as a ratio to no-ops without any.
+// BenchmarkBarRules measures signals on a trigger with a thousand rules, none of which holds. The rules differ by an equality, by other
+// comparisons, or have nothing in common ("own", and "cel", which only CEL computes). It also measures no-ops beside these rules, as a
+// ratio to no-ops without any.
 func BenchmarkBarRules(b *testing.B) {
 	const n, rules = 10_000, 1000
 	kinds := []struct{ trigger, condition string }{
@@ -133,7 +133,7 @@ func BenchmarkBarRules(b *testing.B) {
 	})
 }
 
-// BenchmarkBarAlone is how long it takes on an idle engine from emitting a signal until a worker has what a rule starts for it.
+// BenchmarkBarAlone measures the time on an idle engine from emitting a signal until a worker has its rule's execution.
 func BenchmarkBarAlone(b *testing.B) {
 	const n = 500
 	each := func(b *testing.B, e *Engine) {
@@ -181,7 +181,7 @@ func percentiles(b *testing.B, took []time.Duration, of string) {
 	}
 }
 
-// BenchmarkBarSchedules is how late executions are that 10,000 schedules start which are due at one moment.
+// BenchmarkBarSchedules measures how late the executions are of 10,000 schedules that are due at one moment.
 func BenchmarkBarSchedules(b *testing.B) {
 	const schedules = 10_000
 	onEachBench(b, func(b *testing.B, e *Engine) {
@@ -224,9 +224,8 @@ func BenchmarkBarSchedules(b *testing.B) {
 
 var opened = flag.Int("open", 0, "how many questions and waits BenchmarkBarOpen leaves open")
 
-// BenchmarkBarOpen compares, in turns, an engine on whose store many questions and waits are open with one on an empty
-// store. A million take minutes: go test ./internal/engine -run xxx -bench BarOpen/sqlite -benchtime 1x -open 1000000
-// -timeout 1h.
+// BenchmarkBarOpen compares, in turns, an engine whose store has many open questions and waits with one on an empty store. A million take
+// minutes: go test ./internal/engine -run xxx -bench BarOpen/sqlite -benchtime 1x -open 1000000 -timeout 1h.
 func BenchmarkBarOpen(b *testing.B) {
 	if *opened == 0 {
 		b.Skip("needs -open 1000000")
@@ -269,7 +268,7 @@ func BenchmarkBarOpen(b *testing.B) {
 			var paces, costs [2][]float64
 			for round := range 8 {
 				for turn := range engines {
-					of := (round + turn) % len(engines) // none is always the second one, which works while the log of the first is folded
+					of := (round + turn) % len(engines) // neither is always the second one, which works while the log of the first is folded
 					before := processorTime(b)
 					paces[of] = append(paces[of], noopPace(b, engines[of], n))
 					costs[of] = append(costs[of], float64(processorTime(b)-before))
@@ -277,8 +276,8 @@ func BenchmarkBarOpen(b *testing.B) {
 			}
 			b.ReportMetric(median(paces[1]), "noops/s")
 			b.ReportMetric(median(paces[1])/median(paces[0]), "noop/noop-empty")
-			b.ReportMetric(median(costs[0])/median(costs[1]), "cpu-empty/cpu") // says more than the pace where others use the machine
-			// What the load has left to do, such as the last of a write-ahead log and memory to be given back, is not what being open costs.
+			b.ReportMetric(median(costs[0])/median(costs[1]), "cpu-empty/cpu") // more stable than the pace if others use the machine
+			// The remaining work of the load, such as the end of a write-ahead log and memory to be given back, is not the cost of open questions.
 			b.ReportMetric(100*idleFor(b, 20*time.Second), "idle-after-load-%")
 			b.ReportMetric(100*idleFor(b, time.Minute), "idle-%")
 			begun = time.Now()
@@ -298,7 +297,7 @@ func BenchmarkBarOpen(b *testing.B) {
 	})
 }
 
-// idleFor is how much of a processor the process takes while nothing happens.
+// idleFor is the share of a processor that the process takes while nothing happens.
 func idleFor(b *testing.B, span time.Duration) float64 {
 	b.Helper()
 	before := processorTime(b)
@@ -309,7 +308,7 @@ func idleFor(b *testing.B, span time.Duration) float64 {
 	return float64(processorTime(b)-before) / float64(span)
 }
 
-// processorTime is what the process has used of processors.
+// processorTime is the processor time of the process.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -15,7 +15,7 @@ import (
 
 const batched = "kind: rule\nname: b\non: t\nbatch: {key: '${{ signal.subject }}', size: %d, wait: %s, bytes: %s}\nrun: {action: noop, input: '${{ signals.map(s, s.data.n) }}'}\n"
 
-// A batch runs when it is full, or when its time is over, with all signals in their order, each key by itself.
+// A batch runs when it is full, or when its time is over, with all signals in their order, separately for each key.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -47,7 +47,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Signals that come at once in greater number than a batch takes make several, none of them larger than it may be.
+// More simultaneous signals than a batch takes make several batches, none of them too large.
 func TestBatchOverflow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -74,7 +74,7 @@ func TestBatchOverflow(t *testing.T) {
 	}
 }
 
-// A batch is bounded in bytes; a signal that is larger by itself goes alone.
+// A batch is bounded in bytes; a larger signal goes alone.
 func TestBatchBytes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -92,7 +92,7 @@ func TestBatchBytes(t *testing.T) {
 	}
 }
 
-// debounce with keep: all runs for all signals of its window.
+// debounce with keep: all runs with all signals of its window.
 func TestDebounceKeepsAll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -115,7 +115,7 @@ func TestDebounceKeepsAll(t *testing.T) {
 	}
 }
 
-// What cannot be evaluated for a batch fails for all of its signals, and for those alone.
+// If a batch cannot be evaluated, it fails for all of its signals, and for no others.
 func TestBatchFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -128,7 +128,7 @@ func TestBatchFails(t *testing.T) {
 	}
 }
 
-// A window goes by the version of the rule that has held its latest signal, also where another one kept the last alone.
+// A window uses the version of the rule that buffered its latest signal, even if an earlier version kept only the last signal.
 func TestBatchOfNewVersion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -151,7 +151,7 @@ func TestBatchOfNewVersion(t *testing.T) {
 	}
 }
 
-// On either store, and by servers that emit and close at once, each signal is in one batch, and no batch is larger than it may be.
+// On either store, with servers that emit and close at once, each signal is in one batch, and no batch is too large.
 func TestBatchRaces(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -211,7 +211,7 @@ func TestBatchRaces(t *testing.T) {
 	})
 }
 
-// A test of rules says what would be held and for how many executions, and what could not be made even of one signal.
+// A test of rules tells which signals would be buffered and for how many executions, and what would fail even for one signal.
 func TestRulesTestOfBatches(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

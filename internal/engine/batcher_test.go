@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// batches is a batcher whose clock a text sets.
+// batches is a batcher whose clock the file sets.
 type batches struct {
 	testing.TB
 	b     batcher
@@ -22,7 +22,7 @@ type batches struct {
 	begun []*batch
 }
 
-// TestBatcher runs testdata/batcher.txt, whose beginning says what the commands mean.
+// TestBatcher runs testdata/batcher.txt; the file explains its commands.
 func TestBatcher(t *testing.T) {
 	t.Parallel()
 	datadriven.RunTest(t, "testdata/batcher.txt", func(t *testing.T, d *datadriven.TestData) string {
@@ -45,7 +45,7 @@ func TestBatcher(t *testing.T) {
 	})
 }
 
-// run carries out one command, and returns what a reader is shown of it.
+// run executes one command, and returns what the file shows of it.
 func (s *batches) run(command string) string {
 	word, args, err := datadriven.ParseLine(command)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *batches) run(command string) string {
 	return ""
 }
 
-// handedIn is what one call hands in: n submissions, each with so many bytes of input, or in a label, or the last one with a key.
+// handedIn is one call: n submissions, each with so many bytes of input, or in a label, or the last one with a key.
 func handedIn(t testing.TB, n int, d *datadriven.TestData) []op {
 	ops := submissions(n)
 	var input, label int

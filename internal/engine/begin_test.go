@@ -25,8 +25,8 @@ func (d *difficult) Update(ctx context.Context, decide func(context.Context, sto
 	return d.Store.Update(ctx, decide)
 }
 
-// Of replicas that start together on an empty store each declares what the others declare, and one is faster. A store that
-// is not there yet is waited for.
+// Replicas that start together on an empty store each declare the same, and one is faster. A replica waits for a store that does not answer
+// yet.
 func TestBegin(t *testing.T) {
 	for name, fail := range map[string][]error{
 		"another replica was faster": {store.ErrConflict, store.ErrConflict},
@@ -45,7 +45,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// An engine that cannot begin at all says so to every caller, instead of letting them wait.
+// An engine that cannot start returns the error to every caller, instead of letting them wait.
 func TestCannotBegin(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("nothing goes")
@@ -75,7 +75,7 @@ func TestCannotBegin(t *testing.T) {
 	}
 }
 
-// What cannot be written shows in readiness until something is written again; what a request spoils by itself does not.
+// A failed write makes the replica not ready until a write succeeds; a request that fails by itself does not.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	var d *difficult
@@ -114,8 +114,8 @@ type probed struct {
 
 func (p *probed) Probe(context.Context) error { return p.err }
 
-// What waits is said to wait for the store while that takes nothing. A store that takes writes again makes the replica
-// ready at once, though nothing has been submitted since a commit failed.
+// While the store takes no writes, why says that executions wait for it. A store that takes writes again makes the replica ready at once,
+// even without a submission since the failed commit.
 func TestReadyByProbe(t *testing.T) {
 	t.Parallel()
 	full := fmt.Errorf("%w: the disk is full", store.ErrUnavailable)

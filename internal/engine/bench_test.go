@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// bench is an engine on a SQLite file, with a worker that ends everything at once.
+// bench is an engine on a SQLite file, with a worker that completes everything at once.
 func bench(b *testing.B) *Engine {
 	b.Helper()
 	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "pawl.db"), sqlite.Options{})
@@ -39,7 +39,7 @@ func bench(b *testing.B) *Engine {
 	return e
 }
 
-// onEachBench runs a benchmark on a SQLite file and on PostgreSQL, each with a worker that ends everything at once.
+// onEachBench runs a benchmark on a SQLite file and on PostgreSQL, each with a worker that completes everything at once.
 func onEachBench(b *testing.B, run func(*testing.B, *Engine)) {
 	b.Run("sqlite", func(b *testing.B) { run(b, bench(b)) })
 	b.Run("postgres", func(b *testing.B) {
@@ -49,7 +49,7 @@ func onEachBench(b *testing.B, run func(*testing.B, *Engine)) {
 	})
 }
 
-// worksAtOnce gives an engine a worker that ends everything at once, until the benchmark ends.
+// worksAtOnce adds a worker that completes everything at once, until the benchmark ends.
 func worksAtOnce(b *testing.B, e *Engine) {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -129,7 +129,7 @@ func BenchmarkBulk(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "executions/s")
 }
 
-// BenchmarkSignals is BenchmarkBulk by signals, each of which one rule turns into an execution.
+// BenchmarkSignals is BenchmarkBulk with signals, each of which one rule turns into an execution.
 func BenchmarkSignals(b *testing.B) {
 	e := bench(b)
 	defs, err := definition.Parse("rule.yaml", []byte("kind: rule\nname: r\non: t\nif: signal.data.severity == \"page\"\nrun: {action: noop, input: {host: '${{ signal.data.host }}'}}\n"))

@@ -20,7 +20,7 @@ var largeText = strings.Repeat("x", 20_000)
 // boundedMost is how many bytes a transaction of these tests takes.
 const boundedMost = 100_000
 
-// bounded runs a test on each store with small transactions, and holds all of them to their bound.
+// bounded runs a test on each store with small transactions, and checks that they keep their bound.
 func bounded(t *testing.T, test func(*rig)) {
 	t.Helper()
 	m := &measuring{}
@@ -33,7 +33,7 @@ func bounded(t *testing.T, test func(*rig)) {
 	}, func(o *Options) { o.Bytes = boundedMost; m.Store, o.Store = o.Store, m })
 }
 
-// What rules make of new signals is bounded in bytes.
+// The executions that rules start for new signals are bounded in bytes per transaction.
 func TestMatchingIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	bounded(t, func(r *rig) {
@@ -56,7 +56,7 @@ func wideTrigger(n int) string {
 	return b.String()
 }
 
-// A signal on which more rules fire than go into one transaction is enforced in parts, each rule once.
+// A signal with more rules than fit into one transaction is enforced in parts, each rule once.
 func TestWideSignal(t *testing.T) {
 	t.Parallel()
 	bounded(t, func(r *rig) {
@@ -77,7 +77,7 @@ func TestWideSignal(t *testing.T) {
 	})
 }
 
-// A rule that is asked about the past is so in transactions of bounded bytes.
+// The replay of a rule for past signals uses transactions of bounded bytes.
 func TestReplayIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	bounded(t, func(r *rig) {
@@ -93,7 +93,7 @@ func TestReplayIsBoundedInBytes(t *testing.T) {
 	})
 }
 
-// Ticks that are caught up with, and those of a backfill, are fired in transactions of bounded bytes, each once and in order.
+// Late ticks, and those of a backfill, are fired in transactions of bounded bytes, each once and in order.
 func TestTicksAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	m := &measuring{}
@@ -126,7 +126,7 @@ func TestTicksAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// A document that a transaction reads is remembered once that is committed, and not before: it may be the transaction's own.
+// A document that a transaction reads is cached only after the commit: the transaction may have written it.
 func TestScheduleOfAnUncommittedTransaction(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -150,8 +150,8 @@ func TestScheduleOfAnUncommittedTransaction(t *testing.T) {
 	}
 }
 
-// A document that finds no room takes the place of one other: with one schedule more than are kept, all but one are
-// known when they are due again.
+// If the cache is full, a document replaces one other: with one schedule more than are cached, all but one are known
+// when they are due again.
 func TestSchedulesKept(t *testing.T) {
 	t.Parallel()
 	s, d := newSchedules(), &definition.Definition{}

@@ -26,7 +26,7 @@ tasks:
 outputs: {all: "${{ tasks.sum.output.all }}"}
 `
 
-// A task whose outcome is kept does not run: it ends with that, and says whose it is, also when that one has been removed.
+// A task with a kept outcome does not run: it ends with that outcome and names its origin, even after the origin was removed.
 func TestCache(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -55,7 +55,7 @@ func TestCache(t *testing.T) {
 		}
 		run(`{"items":[3],"tag":"b"}`)
 		r.same("with another key ran", c.since(), `{"all":[{"n":3}]}×1`)
-		// What ended out of the cache is not the origin of anything.
+		// An execution that ended with a kept outcome is not an origin.
 		_, kids = run(`{"items":[2],"tag":"b"}`)
 		r.same("of the fourth ran", c.since())
 		if k := kids["each[0]"]; k.ReusedOf != was["each[1]"].ID {
@@ -66,11 +66,11 @@ func TestCache(t *testing.T) {
 		if k := kids["each[0]"]; k.ReusedOf != was["each[0]"].ID || string(k.Outcome.Output) != `{"n":1}` {
 			t.Errorf("of what was removed, each[0] has %s of %s", k.Outcome.Output, k.ReusedOf)
 		}
-		// Another version of the workflow has other keys; what has the same to do has the same.
+		// Another version of the workflow has other keys; equal work without a key has the same outcome.
 		r.define(strings.Replace(caching, "action: noop, cache: {key", "action: noop, priority: 1, cache: {key", 1))
 		run(`{"items":[1],"tag":"a"}`)
 		r.same("of another version ran", c.since(), `{"all":[{"n":1}]}×1`)
-		// Without the cache everything runs, and is kept for others; so it is when that is tried again.
+		// Without the cache everything runs and is kept for others, also in a retry.
 		fresh := r.submit(Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`), NoCache: true})
 		if x := r.ended(fresh); !x.NoCache {
 			t.Errorf("%+v", x)
@@ -87,14 +87,14 @@ func TestCache(t *testing.T) {
 			t.Errorf("each[0] has the outcome of %s", k.ReusedOf)
 		}
 		r.same("with the cache ran", c.since())
-		// A rerun says by itself what it reuses.
+		// A rerun has its own rules for reuse.
 		again, _ := r.rerun(latest(r, t), RerunOptions{From: []orchestration.Item{{Task: "each", Index: orchestration.AllItems}}})
 		r.ended(again)
 		r.same("of a rerun ran", c.since(), `{"all":[{"n":1}]}×1`, `{"n":1}×1`)
 	})
 }
 
-// What an action asks, waits for or sleeps is about its moment, also where the task that names the action has a cache: each run asks again.
+// Actions that ask, wait or sleep are not cached, even if the task that names the action has a cache: each run asks again.
 func TestNoCacheOfWhatIsMomentary(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -124,8 +124,8 @@ func TestNoCacheOfWhatIsMomentary(t *testing.T) {
 	})
 }
 
-// A rerun runs what its plan says: a workflow among its tasks that runs again does not end with kept outcomes either,
-// at whatever depth, and what it puts out is kept for others.
+// A rerun runs what its plan says: a workflow among its tasks that runs again does not use kept outcomes, at any depth,
+// and its outcome is kept for others.
 func TestCacheBeneathRerun(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -156,7 +156,7 @@ tasks:
 		}
 		r.ended(r.submit(Submission{Action: "w"}))
 		r.same("after the rerun ran", c.since())
-		// Nor does one that the original did not have.
+		// Neither does a workflow that the original did not have.
 		r.define("name: w\ntasks: {middle: {action: middle}, other: {action: inner}}\n")
 		again, plan = r.rerun(first, RerunOptions{Definition: DefinitionLatest})
 		r.ended(again)
@@ -167,7 +167,7 @@ tasks:
 	})
 }
 
-// That an execution is to run without the cache was asked for beside its definition: a rerun with another input has it too.
+// A submission without the cache keeps that setting in a rerun with another input.
 func TestRerunWithoutCache(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -192,7 +192,7 @@ func latest(r *rig, t *testing.T) flow.ID {
 	return all[0].ID
 }
 
-// Outcomes are not older than the task allows, only what completed is kept, and what names files is not.
+// Outcomes are not older than the task allows. Only completed executions are kept, and no outputs that name files.
 func TestWhatIsCached(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -248,8 +248,8 @@ func TestWhatIsCached(t *testing.T) {
 	run("it has expired", true)
 }
 
-// A submission with a cache ends with the outcome that is kept, of a task or of another submission with the same to do;
-// what is submitted without one runs.
+// A submission with a cache ends with a kept outcome of a task or of another submission with the same work; a submission without a cache
+// runs.
 func TestCacheOfSubmissions(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -278,7 +278,7 @@ func TestCacheOfSubmissions(t *testing.T) {
 		run(Submission{Input: json.RawMessage(`{"n":2}`), Cache: hour})
 		run(Submission{Input: input, Cache: &Cache{TTL: time.Nanosecond}})
 		r.same("without a cache, with another input, and with a shorter time ran", c.since(), `{"n":1}×2`, `{"n":2}×1`)
-		// By its key it has the outcome of what was given something else, of the same action.
+		// With a key, a submission gets the outcome of the same action for another input.
 		named := &Cache{TTL: time.Hour, Key: &key}
 		third := run(Submission{Input: json.RawMessage(`{"n":3}`), Cache: named})
 		if x := run(Submission{Input: json.RawMessage(`{"n":4}`), Cache: named}); x.ReusedOf != third.ID {
@@ -290,12 +290,12 @@ func TestCacheOfSubmissions(t *testing.T) {
 			t.Errorf("it has the outcome of %q, and not that of what ran last", x.ReusedOf)
 		}
 		r.same("of what is not to look ran", c.since(), `{"n":5}×1`)
-		// Tasks have the outcomes of submissions, and submissions those of tasks.
+		// Tasks use the outcomes of submissions, and submissions those of tasks.
 		r.define("name: w\ntasks:\n  a: {action: noop, cache: {ttl: 1h}, with: {n: 2}}\n  b: {action: noop, cache: {ttl: 1h}, with: {n: 7}}\n")
 		run(Submission{Action: "w"})
 		run(Submission{Input: json.RawMessage(`{"n":7}`), Cache: hour})
 		r.same("of tasks ran", c.since(), `{"n":7}×1`)
-		// A workflow as a whole; its rerun and its retry run.
+		// A workflow is cached as a whole; its rerun and its retry run.
 		r.define("name: v\ntasks:\n  a: {action: noop, with: {n: 8}}\n")
 		whole := run(Submission{Action: "v", Cache: hour})
 		if x := run(Submission{Action: "v", Cache: hour}); x.ReusedOf != whole.ID || len(r.kids(x.ID)) != 0 {
@@ -322,7 +322,7 @@ func TestCacheOfSubmissions(t *testing.T) {
 		if x := run(Submission{Action: "v", Cache: hour}); x.ReusedOf != whole.ID {
 			t.Errorf("it has the outcome of %q, a rerun that was given an output", x.ReusedOf)
 		}
-		// Each of a batch, under the idempotency key of all of them and without one.
+		// Each submission of a batch, with a common idempotency key and without one.
 		batch := []Submission{{Action: "noop", Input: input, Cache: hour}, {Action: "noop", Input: input, Cache: hour}}
 		for _, key := range []string{"", "batch"} {
 			all, err := r.e.SubmitBatch(r.ctx, key, batch)

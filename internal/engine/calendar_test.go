@@ -17,8 +17,8 @@ import (
 // searches are the methods of package schedule that look for times, which can take 0.1 s of a core.
 var searches = []string{"Next", "Count", "Passed", "Tick", "Holds", "Changes"}
 
-// TestNoCalendarInATransaction reads the engine: what has a transaction asks no schedule for times, since all other requests wait for its
-// end.
+// TestNoCalendarInATransaction reads the engine's source: functions of a transaction do not search a schedule for times, because all other
+// requests wait for the transaction.
 func TestNoCalendarInATransaction(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir(".")
@@ -76,7 +76,7 @@ func isTransaction(fields *ast.FieldList) bool {
 	})
 }
 
-// ofSchedule reports whether an expression ends with the field Schedule of a document.
+// ofSchedule reports whether an expression selects the field Schedule of a document.
 func ofSchedule(x ast.Expr) bool {
 	field, ok := x.(*ast.SelectorExpr)
 	return ok && field.Sel.Name == "Schedule"
@@ -85,8 +85,8 @@ func ofSchedule(x ast.Expr) bool {
 // costlyDocument is a document that was stored before there were bounds of costs.
 const costlyDocument = `{"kind":"schedule","name":"s","cron":["* * * * * *"],"except":[%],"run":{"action":"noop"}}`
 
-// TestCostlyScheduleOfTheStore checks that a schedule that was stored, and whose times cost too much to find, is missed once, says why, and
-// stops neither others nor the next version of its document.
+// TestCostlyScheduleOfTheStore checks that a stored schedule whose times are too costly to find is missed once with the reason, and stops
+// neither other schedules nor its next version.
 func TestCostlyScheduleOfTheStore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

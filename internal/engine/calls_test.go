@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// A worker has as many calls under way as transactions can serve side by side, two at the most.
+// A worker has as many calls at once as transactions can run in parallel, at most two.
 func TestCallsByCommitters(t *testing.T) {
 	t.Parallel()
 	for committers, want := range map[int]int{0: 1, 1: 1, 2: 2, 4: 2} {

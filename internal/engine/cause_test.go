@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// causes is a workflow whose item 0 waits for its next attempt when item 1 fails for good, and a workflow above it.
+// causes is a workflow whose item 0 waits for its next attempt when item 1 fails finally, and a workflow above it.
 const causes = `
 name: verify
 input: {type: object}
@@ -69,7 +69,7 @@ func TestAFailedForeachNamesTheFailure(t *testing.T) {
 	}
 }
 
-// So does a workflow of workflows, whose task it is that failed there.
+// A workflow of workflows also names the task that failed below it.
 func TestAWorkflowOfWorkflowsNamesTheFailure(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -94,7 +94,7 @@ func TestAWorkflowOfWorkflowsNamesTheFailure(t *testing.T) {
 	})
 }
 
-// A workflow that ends because an item was cancelled names that item and why, and not one that was cancelled because of it.
+// A workflow that ends because an item was cancelled names that item and its reason, and not an item that was cancelled as a consequence.
 func TestACancelledItemIsNamed(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -137,7 +137,7 @@ tasks: {w: {action: stopped}}
 	})
 }
 
-// A task whose expression names a workflow that does not exist says so in users' words.
+// A task whose expression names a workflow that does not exist fails with a message in users' terms.
 func TestATaskOfNoWorkflow(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {

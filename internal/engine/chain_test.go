@@ -13,7 +13,7 @@ import (
 
 const calling = "kind: rule\nname: %s\non: t\nreentry: %s\ndepth: 3\nrun: {action: code, input: {language: bash, source: 'true'}}\n"
 
-// called emits a signal with a chain and returns what the rules make of it, and the chain that the execution which they start sends on.
+// called emits a signal with a chain and returns its enforcements, and the chain that their execution sends.
 func (r *rig) called(w *hand, header string) (enforced, next string) {
 	r.Helper()
 	rules, err := r.e.Chain(r.ctx, header)
@@ -31,7 +31,7 @@ func (r *rig) called(w *hand, header string) (enforced, next string) {
 	return enforced, next
 }
 
-// A rule that calls itself through the outside is refused, whether it calls this Pawl or one that hands the chain on.
+// A rule that calls itself over HTTP is refused, whether it calls this Pawl or another one that forwards the chain.
 func TestChainThroughTheOutside(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -67,7 +67,7 @@ func TestChainThroughTheOutside(t *testing.T) {
 	}
 }
 
-// The tasks of a workflow that a rule runs carry its chain, and so does what is submitted with one.
+// The tasks of a workflow that a rule runs carry its chain, and so do submissions with a chain.
 func TestChainOfTasks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -87,7 +87,7 @@ func TestChainOfTasks(t *testing.T) {
 	}
 }
 
-// A chain goes on through a Pawl without rules.
+// A Pawl without rules forwards a chain.
 func TestChainWithoutRules(t *testing.T) {
 	t.Parallel()
 	var c chains
@@ -114,7 +114,7 @@ func TestBadChains(t *testing.T) {
 	}
 }
 
-// gone is a worker's report of a webhook whose receiver has answered 410.
+// goneHook reports, as a worker, a webhook whose receiver has answered 410.
 func (r *rig) goneHook(w *hand) {
 	r.Helper()
 	work := w.take(10)
@@ -127,7 +127,7 @@ func (r *rig) goneHook(w *hand) {
 const notice = "kind: rule\nname: tell\non: t\nrun: {action: webhook, input: {url: 'https://hooks.example.com/%s', event: e, secret_env: S}}\n---\n" +
 	"kind: rule\nname: alarm\non: rule.paused\nrun: {action: noop, input: '${{ signal.data }}'}\n"
 
-// A receiver that wants no more webhooks pauses the rule that sends them, once, and not one that was resumed or changed since.
+// A receiver that answers 410 pauses the rule that sends the webhooks, once, unless the rule was resumed or changed since.
 func TestReceiverGone(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {

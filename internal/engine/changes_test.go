@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// What a rerun reuses is written together with it: a claim in the same transaction writes what was there before, and the rerun later. When
-// the outcomes went with the first of these, they were lost, and everything ran.
+// The reuses of a rerun are written together with it: a claim in the same transaction writes older rows first, and the rerun later. When
+// the reuses were written with the first of these, they were lost, and everything ran.
 func TestReusesGoWithTheirRerun(t *testing.T) {
 	t.Parallel()
 	again := flow.Submit(flow.ID{1}, flow.Request{Kind: flow.KindWorkflow, RerunOf: flow.ID{2}})

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// What a submission says about its retries is within the bounds that definitions have.
+// The retries of a submission have the bounds of definitions.
 func TestRetryOfASubmission(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -48,8 +48,7 @@ func TestWaitingWorkersShareABatch(t *testing.T) {
 	}
 }
 
-// A worker that was given something is expected back for a moment. Later it may be gone for good, and then its session
-// must not be locked by the transaction that expects it.
+// A worker with new work is expected back for a moment. Later it may be gone for good, and then no transaction may lock its session.
 func TestWhoIsExpected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -76,7 +75,7 @@ func TestWhoIsExpected(t *testing.T) {
 	h.complete(a, "1")
 }
 
-// Of what comes together, a worker that waits gets what has the highest priority, and of that what came first.
+// A waiting worker gets the execution with the highest priority, and of equal ones the first.
 func TestPriorityOfWhatIsHandedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -97,8 +96,7 @@ func TestPriorityOfWhatIsHandedOver(t *testing.T) {
 	}
 }
 
-// A call of Take that comes while a transaction is under way is served by it, when there may be something in its queues: it does not
-// cost a commit of its own.
+// A call of Take that comes during a transaction is served by it if its queues may hold work: it does not cost its own commit.
 func TestClaimDuringATransaction(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -2,7 +2,7 @@ package engine
 
 import "testing"
 
-// A claimer for whom nothing was found is looked at again when something may have come, and not for each other claimer.
+// A claimer without work is checked again when work may have come, and not for each other claimer.
 func TestClaimersAreLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	c := claimers{queues: newQueueHints()}

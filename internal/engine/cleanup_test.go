@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Of deploys the lock is released whatever ends them.
+// deploys releases its lock however it ends.
 const deploys = `
 name: deploy
 cleanup_timeout: 1m
@@ -43,7 +43,7 @@ func (r *rig) cancel(id flow.ID, reason string) {
 	}
 }
 
-// stageOf is what became of a task of a workflow; 0: it was never started.
+// stageOf is the stage of a workflow's task; 0: it was never started.
 func (r *rig) stageOf(of flow.ID, task string) flow.Stage {
 	r.Helper()
 	for _, c := range r.children(of, 1) {
@@ -149,7 +149,7 @@ func TestNoCleanup(t *testing.T) {
 	}
 }
 
-// The clean-up of a sub-workflow is over when that of the workflow above is.
+// The clean-up of a sub-workflow ends with that of the workflow above it.
 func TestCleanupWithinThatOfTheWorkflowAbove(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -168,7 +168,7 @@ func TestCleanupWithinThatOfTheWorkflowAbove(t *testing.T) {
 	r.wantReason(sub, "unlock", "the clean-up took longer than the cleanup_timeout of the workflow, or of one above it")
 }
 
-// What is running when a workflow is cancelled goes on if its condition survives that, and what a foreach of it has not begun is begun.
+// Running tasks of a cancelled workflow continue if their condition survives that, and the waiting items of such a foreach begin.
 func TestCleanupGoesOn(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -199,8 +199,8 @@ tasks:
 	})
 }
 
-// A kill of a workflow, and a second cancel, give no grace to the programs of its tasks, wherever beneath it they run and whether they
-// were cancelled before or not. The end of a clean-up does.
+// A kill of a workflow, and a second cancel, give no grace to the programs of its tasks, at any depth and whether they were cancelled
+// before or not. The end of a clean-up gives them grace.
 func TestKillOfAWorkflowGivesNoGrace(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// A jump of the database's clock, which no worker notices, takes nothing away from any of them: all get one more lease, and
-// those that are really gone are recovered after it. So it is when a server of PostgreSQL is set forwards or back or
-// sleeps, and on SQLite, where leases do not run by the wall clock, when that is set.
+// A jump of the database's clock, which workers do not notice, does not take their leases: all get one more lease, and workers that are
+// really gone are recovered after it. That holds if a PostgreSQL server's clock is set forwards or back or the server sleeps. On SQLite,
+// where leases do not run by the wall clock, it holds if that clock is set.
 func TestDatabaseClockJumps(t *testing.T) {
 	for name, jump := range map[string]func(*clockwork){
 		"forwards":          func(c *clockwork) { c.jump(time.Hour) },
@@ -53,7 +53,7 @@ func TestDatabaseClockJumps(t *testing.T) {
 			if work := h.take(1); len(work) != 1 || work[0].Execution != again {
 				t.Errorf("take after the jump: %+v", work)
 			}
-			for range 4 { // often, as it is looked: set back, SQLite's clock stands still until it has caught up
+			for range 4 { // often, because SQLite's clock, set back, stands still until it has caught up
 				r.lapse(handoff.Lease / 3)
 				recover()
 			}
@@ -64,8 +64,7 @@ func TestDatabaseClockJumps(t *testing.T) {
 	}
 }
 
-// A worker that renews its session before the recovery has noticed the jump keeps it, and its call for work is not the end
-// of the session either.
+// A worker that renews its session before the recovery has noticed the jump keeps it, and its call of Take does not end the session either.
 func TestRenewalAfterClockJump(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -91,8 +90,8 @@ func TestRenewalAfterClockJump(t *testing.T) {
 	}
 }
 
-// The recovery and a renewal can notice the same jump at the same moment. The second of them must not begin the leases anew:
-// a worker that has meanwhile gone would hold its work for another lease.
+// The recovery and a renewal can notice the same jump at once. The second one must not restart the leases again: a worker that has gone
+// meanwhile would hold its work for another lease.
 func TestOneJumpRestartsLeasesOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -117,8 +116,7 @@ func TestOneJumpRestartsLeasesOnce(t *testing.T) {
 	}
 }
 
-// Hand-offs that never arrived are found by how long ago they were claimed, which a jump makes a lie: they are looked for
-// again a lease later.
+// Lost hand-offs are found by the age of their claim, which is wrong after a jump: they are searched for a lease later.
 func TestUndeliveredAfterClockJump(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

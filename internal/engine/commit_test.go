@@ -7,13 +7,13 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// gatherer is an engine whose batches a test gathers.
+// gatherer is an engine whose batches the test gathers.
 type gatherer struct {
 	testing.TB
 	e *Engine
 }
 
-// unusedStore is the store of an engine that is not run. It answers what Stats asks for.
+// unusedStore is the store of an engine that does not run. It answers what Stats asks for.
 type unusedStore struct{ store.Store }
 
 func (unusedStore) Unreadable() int { return 0 }
@@ -26,7 +26,7 @@ func newGatherer(t *testing.T) gatherer {
 	return gatherer{t, e}
 }
 
-// request hands in n requests of one caller.
+// request enqueues n requests of one caller.
 func (g gatherer) request(n int) {
 	g.Helper()
 	ops := make([]op, n)

@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "record the runs of testdata/histories anew")
 
-// recordedRun is a file of the corpus: the histories of a run, the tasks of workflows included, as an engine has recorded them.
+// recordedRun is a file of the corpus: the histories of a run, including the tasks of workflows, as an engine has recorded them.
 type recordedRun struct {
 	Definitions []recordedDefinition
 	Executions  []recordedExecution
@@ -42,7 +42,7 @@ type recordedExecution struct {
 	Events    []flow.Event
 }
 
-// corpus are the runs that are recorded. Each starts something and waits for its end.
+// corpus are the recorded runs. Each starts executions and waits for their end.
 var corpus = []struct {
 	name  string
 	start func(*rig)
@@ -140,7 +140,7 @@ var corpus = []struct {
 	}},
 }
 
-// flows runs a workflow to its end. Its tasks fail where their input says so.
+// flows runs a workflow to its end. Its tasks fail if their input says so.
 func (r *rig) flows(text string) flow.ID {
 	r.Helper()
 	r.define("name: w\n" + text)
@@ -196,7 +196,7 @@ func (run *recordedRun) replay(t *testing.T) (events int) {
 	return events
 }
 
-// each replays every history of a run, with nothing but what its file has.
+// each replays every history of a run, using only its file.
 func (run *recordedRun) each(t *testing.T, found func(*flow.Execution, *replay.Result)) {
 	t.Helper()
 	defs := map[string]*definition.Definition{}
@@ -213,7 +213,7 @@ func (run *recordedRun) each(t *testing.T, found func(*flow.Execution, *replay.R
 		}
 		return nil, 0, fmt.Errorf("%w: %s", store.ErrNotFound, catalog.VersionKey(name, version))
 	}
-	for _, x := range run.Executions { // JSON has no difference between no payload and null
+	for _, x := range run.Executions { // JSON does not distinguish no payload from null
 		for _, payload := range []*json.RawMessage{&x.Execution.Input, &x.Execution.With} {
 			if string(*payload) == "null" {
 				*payload = nil
@@ -237,7 +237,7 @@ func (run *recordedRun) each(t *testing.T, found func(*flow.Execution, *replay.R
 	}
 }
 
-// An output that was given to a task is part of the record: another one, or none, does not follow.
+// An output given to a task is part of the record: with another output, or none, the history does not follow from the rules.
 func TestReplayOfGivenOutputs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "histories", "rerun-with-a-given-output.json"))
@@ -281,7 +281,7 @@ func TestReplayOfGivenOutputs(t *testing.T) {
 	}
 }
 
-// What was recorded once follows from the rules as they are now: a change of them that would decide a run otherwise fails here.
+// Old recorded histories follow from the present rules: a change of the rules that would decide a run differently fails here.
 func TestRecordedHistories(t *testing.T) {
 	t.Parallel()
 	for _, c := range corpus {
@@ -314,7 +314,7 @@ func TestRecordedHistories(t *testing.T) {
 	}
 }
 
-// A file of the corpus has all that was recorded.
+// A file of the corpus is complete.
 func TestRecordedHistoriesAreComplete(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

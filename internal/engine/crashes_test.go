@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// crashed is a journal after as many deaths, during evaluations of a kind, as make the next one refused.
+// crashed is a journal after so many deaths, during evaluations of a kind, that the next one is refused.
 func crashed(t *testing.T, kind string, names ...string) *crashloop.Journal {
 	path := filepath.Join(t.TempDir(), "evaluating")
 	open := func(t *testing.T) *crashloop.Journal {
@@ -27,7 +27,7 @@ func crashed(t *testing.T, kind string, names ...string) *crashloop.Journal {
 		t.Cleanup(func() { _ = j.Close() })
 		return j
 	}
-	synctest.Test(t, func(t *testing.T) { // what has died once waits for its turn, here in no time
+	synctest.Test(t, func(t *testing.T) { // an evaluation that has died once waits for its turn, here in no time
 		for range crashloop.Most {
 			j := open(t)
 			for _, name := range names {
@@ -40,7 +40,7 @@ func crashed(t *testing.T, kind string, names ...string) *crashloop.Journal {
 	return open(t)
 }
 
-// A wait during whose evaluation the process has died too often is put aside with the reason, and the waits beside it take their signals.
+// A wait whose evaluation has ended the process too often is put aside with the reason, and other waits take their signals.
 func TestCrashedWaits(t *testing.T) {
 	t.Parallel()
 	var ids atomic.Uint32
@@ -72,7 +72,7 @@ func TestCrashedWaits(t *testing.T) {
 	}
 }
 
-// A rule during whose evaluation the process has died too often fails, and the rules beside it run.
+// A rule whose evaluation has ended the process too often fails, and other rules run.
 func TestCrashedRules(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Crashes = crashed(t, "rule", "w@1") })
@@ -81,7 +81,7 @@ func TestCrashedRules(t *testing.T) {
 	r.within(patience, "the rules were not asked", func() bool { return r.enforced(id) == "w failed action, x ran" })
 }
 
-// died is a journal after the death of a process, during the evaluation of something where that is said.
+// died is a journal after the death of a process, during an evaluation if evaluating is set.
 func died(t testing.TB, evaluating bool) *crashloop.Journal {
 	path := filepath.Join(t.TempDir(), "evaluating")
 	var j *crashloop.Journal
@@ -100,7 +100,7 @@ func died(t testing.TB, evaluating bool) *crashloop.Journal {
 	return j
 }
 
-// On a database that others share the worker of the next process says which session was that of the one before.
+// On a shared database, the worker of the next process names the session of the process before.
 func TestResumedBesideACrash(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -125,7 +125,7 @@ func TestResumedBesideACrash(t *testing.T) {
 	}
 }
 
-// A process that comes back when the lease of its worker is over finds the session among those that are lost.
+// A process that returns after its worker's lease has expired finds the session among the lost ones.
 func TestExpiredBesideACrash(t *testing.T) {
 	t.Parallel()
 	for evaluating, want := range map[bool]int{true: 1, false: 2} {

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// asked is a call of inBatchAlone that is under way.
+// asked is a running call of inBatchAlone.
 type asked struct {
 	give context.CancelFunc
 	err  chan error
 }
 
-// Decisions that write definitions go to the committer one at a time: the next one waits for the answer to the one before, whatever its
-// caller does meanwhile.
+// Decisions that write definitions are enqueued one at a time: the next one waits for the answer to the one before, even if the caller of
+// that one has gone.
 func TestAskAlone(t *testing.T) {
 	t.Parallel()
 	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
@@ -25,7 +25,7 @@ func TestAskAlone(t *testing.T) {
 	}
 	defer func() { _ = s.Close() }()
 	synctest.Test(t, func(t *testing.T) {
-		e, err := New(Options{Store: s}) // no committer runs: the test answers in its place
+		e, err := New(Options{Store: s}) // no committer runs: the test answers instead
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// One transaction may write an execution more than once: a late report, and then what the end of its worker's session
-// decides. What the second write changes is counted once.
+// One transaction may write an execution twice: a late report, and then the end of its worker's session. The second
+// write is counted once.
 func TestWhatAnExecutionWrittenTwiceCounts(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

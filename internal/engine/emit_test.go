@@ -86,7 +86,7 @@ func TestEmit(t *testing.T) {
 	})
 }
 
-// In one call the same key twice is one signal, and one that is refused leaves the others alone.
+// In one call, the same key twice is one signal, and a refused signal does not affect the others.
 func TestEmitMany(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -137,7 +137,7 @@ func TestEmitRefusals(t *testing.T) {
 	}
 }
 
-// Eight callers emit the same at once, on engines that share a store: there is one signal, and all are told of it.
+// Eight callers emit the same signal at once, on engines that share a store: one is stored, and all callers get it.
 func TestEmitReplicas(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -168,7 +168,7 @@ func TestEmitReplicas(t *testing.T) {
 	})
 }
 
-// Signals of a trigger that says so are kept for a shorter or a longer time than others, also when all others are kept for ever.
+// A trigger's document can keep its signals for a shorter or longer time than others, even if all others are kept for ever.
 func TestTriggerKeeps(t *testing.T) {
 	t.Parallel()
 	for _, retention := range []time.Duration{24 * time.Hour, 0} {
@@ -230,7 +230,7 @@ func TestSignalRetention(t *testing.T) {
 	}
 }
 
-// A body that comes again under another id is kept as a replay for as long as it is remembered; under its own id it is the first signal.
+// A repeated body under another id is kept as a replay while it is remembered; under its own id it is the first signal.
 func TestReplayedBody(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -292,7 +292,7 @@ func (t *holdingTx) DropSignals(ctx context.Context, trigger string, before time
 	return t.Tx.DropSignals(ctx, trigger, before, n)
 }
 
-// scanning counts how often the triggers are looked through for old signals.
+// scanning counts how often the triggers are read for old signals.
 type scanning struct {
 	store.Store
 	looks atomic.Int64
@@ -303,7 +303,7 @@ func (s *scanning) OldestSignals(ctx context.Context, after string, n int) ([]st
 	return s.Store.OldestSignals(ctx, after, n)
 }
 
-// Of triggers with more old signals than one transaction removes all are removed in one pass, which looks through the triggers once.
+// Triggers with more old signals than one transaction removes are emptied in one pass, which reads each trigger once.
 func TestSignalRetentionLooksOnce(t *testing.T) {
 	t.Parallel()
 	s := &scanning{}
@@ -321,7 +321,7 @@ func TestSignalRetentionLooksOnce(t *testing.T) {
 	}
 }
 
-// Signals that cannot be removed keep none of other triggers.
+// Signals that cannot be removed do not keep signals of other triggers.
 func TestSignalRetentionBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	s := &holding{trigger: "b"}
@@ -344,7 +344,7 @@ func TestSignalRetentionBesideWhatIsRefused(t *testing.T) {
 	}
 }
 
-// A panic while one signal is prepared, which happens in a goroutine of its own, is the verdict on that signal.
+// A panic while a signal is prepared, in a goroutine of its own, is the verdict on that signal.
 func TestPanicWhileASignalIsPrepared(t *testing.T) {
 	t.Parallel()
 	var on atomic.Bool

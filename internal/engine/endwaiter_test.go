@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// TestEndingIsWhatIsStored compares what callers that wait are given, which comes from the commit, with what the store has.
+// TestEndingIsWhatIsStored compares what waiting callers get, which comes from the commit, with the stored execution.
 func TestEndingIsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -72,7 +72,7 @@ func show(x *flow.Execution) string {
 	return fmt.Sprintf("%s %v", b, err)
 }
 
-// TestEndingOfWhatIsThere waits for what was submitted before, has ended before, was refused, or does not end in time.
+// TestEndingOfWhatIsThere waits for executions that were submitted before, have ended before, were refused, or do not end in time.
 func TestEndingOfWhatIsThere(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

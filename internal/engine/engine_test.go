@@ -96,12 +96,12 @@ func TestIdempotencyKey(t *testing.T) {
 	if err != nil || !errors.Is(out[0].Err, ErrIdempotencyMismatch) {
 		t.Fatalf("%v %+v", err, out)
 	}
-	// A concurrency key beside it is no hindrance.
+	// A concurrency key does not change that.
 	both := Submission{Action: "noop", IdempotencyKey: "both", Key: "tenant", KeyLimit: 1}
 	if first, second := r.submit(both), r.submit(both); first != second {
 		t.Errorf("%s and %s", first, second)
 	}
-	// Two new ones with one key in one batch are one execution, too.
+	// Two new submissions with one key in one batch are one execution, too.
 	twin := Submission{Action: "noop", IdempotencyKey: "twin"}
 	out, err = r.e.Submit(r.ctx, []Submission{twin, twin})
 	if err != nil || out[0].Execution != out[1].Execution || out[0].Err != nil || out[1].Err != nil {
@@ -190,7 +190,7 @@ func TestWhenFull(t *testing.T) {
 	if x := r.get(refused); x.Stage != flow.Cancelled || x.Outcome.Error.Code != flow.CodeKeyFull {
 		t.Fatalf("%s %+v", x.Stage, x.Outcome)
 	}
-	// Nobody holds the first yet, so superseding it is immediate and the newcomer goes.
+	// The first is not held yet, so superseding it is immediate and the newcomer is admitted.
 	second := r.submit(full(flow.WhenFullCancelOldest))
 	if x := r.get(first); x.Stage != flow.Cancelled || x.Outcome.Error.Code != flow.CodeSuperseded {
 		t.Fatalf("%s %+v", x.Stage, x.Outcome)
@@ -199,7 +199,7 @@ func TestWhenFull(t *testing.T) {
 	if len(work) != 1 || work[0].Execution != second {
 		t.Fatalf("took %+v", work)
 	}
-	// The second is held by a worker: it is ordered to end, and the third waits for that.
+	// A worker holds the second: it is ordered to end, and the third waits for that.
 	third := r.submit(full(flow.WhenFullCancelOldest))
 	orders, err := h.e.Orders(h.ctx, h.session)
 	if err != nil || len(orders) != 1 || orders[0].Execution != second || orders[0].As != flow.Cancelled {
@@ -296,7 +296,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// A later moment that is announced after an earlier one does not put the earlier one off.
+// A later announced moment does not delay an earlier one.
 func TestEarliestMomentWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := New(Options{Store: noStore{}})
@@ -319,7 +319,7 @@ func TestEarliestMomentWins(t *testing.T) {
 	})
 }
 
-// noStore is for what never touches the store.
+// noStore is for tests that never use the store.
 type noStore struct{ store.Store }
 
 func TestTotalTimeoutOrdersTheOwner(t *testing.T) {
@@ -381,7 +381,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Who does not want to wait cancels again, or kills: the worker is told so.
+// A second cancel, or a kill, ends the grace: the worker gets that order.
 func TestOrdersWithoutGrace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -414,7 +414,7 @@ func TestOrdersWithoutGrace(t *testing.T) {
 	}
 }
 
-// What has ended in another way than by a cancel cannot be cancelled any more.
+// An execution that ended otherwise than by a cancel cannot be cancelled any more.
 func TestCancelOfWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -453,7 +453,7 @@ func TestRetryByHandIsANewExecution(t *testing.T) {
 	}
 }
 
-// A call for a retry that is sent again, because its answer was lost, gives the same execution.
+// A repeated call for a retry, after a lost answer, returns the same execution.
 func TestRetryOnceForAKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -558,7 +558,7 @@ func TestPoisonHarmsNobodyElse(t *testing.T) {
 	if x := r.get(b); x.Stage != flow.Running {
 		t.Errorf("the neighbour is %s", x.Stage)
 	}
-	// Its worker has been told to stop, so the attempt is over: nothing else would ever end it.
+	// Its worker was told to stop, so the attempt is over: no other event would end it.
 	if x := r.get(a); x.Attempt != 2 || x.Place != flow.Delayed {
 		t.Errorf("the poisoned one is %s in attempt %d", x.Place, x.Attempt)
 	}
@@ -717,7 +717,7 @@ outputs: {y: "${{ tasks.two.output.y }}", bad: "${{ tasks.bad.error.code }}"}
 	}
 }
 
-// The first step of a new workflow is handed to a worker that waits already, marks and all.
+// The first step of a new workflow is handed to a waiting worker, with all its marks.
 func TestFirstStepForAWaitingWorker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -746,8 +746,8 @@ tasks:
 	r.history(id)
 }
 
-// A task that is over as soon as it is made makes its workflow look again in the same transaction, in which sub-workflows
-// have just been made: it must see them.
+// A task that ends as soon as it is created makes its workflow take a step in the same transaction, which has just created sub-workflows:
+// the step must see them.
 func TestSubWorkflowsBesideARefusedTask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -884,7 +884,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// With a short retention the walks follow one another quickly.
+// With a short retention the passes follow one another quickly.
 func TestShortRetention(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Retention = time.Second })
@@ -897,7 +897,7 @@ func TestShortRetention(t *testing.T) {
 	})
 }
 
-// What ends in the transaction in which it was written for the first time ends once.
+// An execution that ends in the transaction that first wrote it is counted once.
 func TestEndsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

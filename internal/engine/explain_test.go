@@ -26,7 +26,7 @@ func (r *rig) whySignal(id flow.ID, rule string) string {
 	return strings.Join(out, "\n")
 }
 
-// Why a rule has fired or not is said by the rules as they were when the signal came.
+// WhySignal uses the rules as they were when the signal came.
 func TestWhySignal(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -105,7 +105,7 @@ func TestWhyRule(t *testing.T) {
 	}
 }
 
-// What a rule would have made of the past is said by the functions that fire it, and stores nothing.
+// A test of rules on past signals uses the functions that fire rules, and stores nothing.
 func TestRulesOnThePast(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -146,7 +146,7 @@ func TestRulesOnThePast(t *testing.T) {
 	})
 }
 
-// A rule is asked about the past once for each signal, however often and by however many at once.
+// A rule enforces a past signal once, however often and by however many callers it is replayed.
 func TestReplayRule(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -193,7 +193,7 @@ func TestReplayRule(t *testing.T) {
 	})
 }
 
-// What Verify finds of rules and signals, planted.
+// Verify finds planted errors of rules and signals.
 func TestVerifyRules(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

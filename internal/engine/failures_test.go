@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// A schedule pauses itself when as many of its executions as its document says have failed one after the other. What succeeds, and being
-// resumed, begins the count anew; what is cancelled or has not ended says nothing.
+// A schedule pauses itself when as many of its executions as its document says have failed in a row. A success, and a resume, restart the
+// count; cancelled and running executions are not counted.
 func TestPauseAfter(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

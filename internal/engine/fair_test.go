@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Tasks of workflows and lines without fair_by go as they did.
+// Tasks of workflows, and wait lists without fair_by, keep their order.
 func TestFairTasks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// A submission may say its own rate and whose it is, also of an action that says others; and is known by them again.
+// A submission may set its own rate and fair_by, even if its action sets others; the idempotency key covers them.
 func TestFlowControlOfSubmissions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

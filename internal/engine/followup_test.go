@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// The step of a workflow that has many children goes into a transaction of its own, one at a time: beside it the requests of callers
-// and other follow-ups find committers, and the rows of other workflows are free.
+// Steps of workflows with many children go into separate transactions, one at a time: callers and other follow-ups find committers, and the
+// rows of other workflows are free.
 func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
 	t.Parallel()
 	g := newGatherer(t)
@@ -45,7 +45,7 @@ func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
 	g.idle()
 }
 
-// One batch of follow-ups is under way at a time: the other committers are there for callers.
+// One batch of follow-ups runs at a time: the other committers are free for callers.
 func TestFollowUpsLeaveCommittersToCallers(t *testing.T) {
 	t.Parallel()
 	g := newGatherer(t)
@@ -63,7 +63,7 @@ func TestFollowUpsLeaveCommittersToCallers(t *testing.T) {
 	g.idle()
 }
 
-// idle has nothing to gather until something is handed in or over.
+// idle checks that there is nothing to gather until a request is enqueued or a batch ends.
 func (g gatherer) idle() {
 	g.Helper()
 	if b, _ := g.e.gather(g.Context()); b != nil {
@@ -71,7 +71,7 @@ func (g gatherer) idle() {
 	}
 }
 
-// writes notes how many executions each transaction creates.
+// writes records how many executions each transaction creates.
 type writes struct {
 	store.Store
 	mu      sync.Mutex
@@ -106,8 +106,8 @@ func (t *writesTx) Apply(ctx context.Context, d store.Delta) error {
 	return t.Tx.Apply(ctx, d)
 }
 
-// A value of a document may take a second to compute. The transaction that computes one creates that child and ends its turn, so that other
-// callers wait for one value and not for all of a workflow.
+// A value of a document may take a second to compute. A transaction that computes one creates that child and ends, so that other callers
+// wait for one value and not for all of a workflow.
 func TestTransactionsComputeLittle(t *testing.T) {
 	t.Parallel()
 	w := &writes{}
@@ -119,7 +119,7 @@ func TestTransactionsComputeLittle(t *testing.T) {
 			source += fmt.Sprintf("  t%d: {action: noop, with: {n: %q}}\n", i, costly)
 		}
 		source += fmt.Sprintf("  each: {foreach: [1, 2, 3], action: noop, with: {n: %q}}\n", costly)
-		source += "  called: {foreach: [1, 2, 3], action: heavy, with: {items: '${{ input.items }}'}}\n" // whose action computes, and not the task
+		source += "  called: {foreach: [1, 2, 3], action: heavy, with: {items: '${{ input.items }}'}}\n" // the action computes, not the task
 		r.define(fmt.Sprintf("name: heavy\nkind: action\naction: noop\nwith: {n: %q}\n---\n", costly) + source)
 		id := r.submit(Submission{Action: "w", Input: ints(230)})
 		all := func() (n int) {
@@ -139,8 +139,8 @@ func TestTransactionsComputeLittle(t *testing.T) {
 	}, func(o *Options) { w.Store, o.Store = o.Store, w })
 }
 
-// The transaction of a caller's request creates few children of a workflow, because other callers wait for it; follow-ups create the
-// others, up to the whole budget at a time.
+// A transaction with a caller's request creates few children of a workflow, because other callers wait for it; follow-ups create the
+// others, up to the whole budget each time.
 func TestCallersWaitForFewChildren(t *testing.T) {
 	t.Parallel()
 	const n = 3000

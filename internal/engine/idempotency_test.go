@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// A submission whose answer was lost gives its execution although the definition has changed meanwhile.
+// A repeated submission returns its execution even if the definition has changed meanwhile.
 func TestResubmissionOfWhatIsNoLongerAccepted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -69,7 +69,7 @@ func (r *rig) verdict(s Submission) Submitted {
 	return out[0]
 }
 
-// The same value has the same hash, however it is written.
+// Equal values have the same hash in any notation.
 func TestHashOfASubmission(t *testing.T) {
 	t.Parallel()
 	hash := func(input string) [32]byte {
@@ -124,7 +124,7 @@ func (r *rig) count() int {
 	return all
 }
 
-// A batch with a key is one request: the same gives the same executions in the same order, another one nothing.
+// A batch with a key is one request: the same batch returns the same executions in the same order, another batch none.
 func TestBatchWithAKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -175,7 +175,7 @@ func TestBatchWithAKey(t *testing.T) {
 	}
 }
 
-// Items that are refused do not stop the others; when they are accepted later, the batch goes on with what it has.
+// Refused items do not stop the others; when they are accepted later, the batch keeps its other executions.
 func TestBatchWithAKeyAndRefusedItems(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -240,7 +240,7 @@ func TestBatchWithAKeyAndRefusedItems(t *testing.T) {
 	}
 }
 
-// A batch all of whose items are refused leaves nothing, not even its key.
+// A batch whose items are all refused leaves nothing, not even its key.
 func TestBatchWithAKeyAndNothingElse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -265,7 +265,7 @@ func TestRacingBatchesWithAKey(t *testing.T) {
 				subs := batchOf(40)
 				subs[39].Input = json.RawMessage(fmt.Sprint(100 + i%variants))
 				if i%variants == 1 {
-					subs[0].Action = "none" // the first that is accepted is another one
+					subs[0].Action = "none" // another submission is the first accepted one
 				}
 				out, err := r.e.SubmitBatch(r.ctx, key, subs)
 				if errors.Is(err, ErrIdempotencyMismatch) {
@@ -301,8 +301,7 @@ func TestRacingBatchesWithAKey(t *testing.T) {
 	}
 }
 
-// What may start some time after it is accepted starts so long after the first request: the same request again changes nothing, and moves
-// nothing.
+// A delayed start counts from the first request: a repeated request changes nothing, and does not move it.
 func TestStartIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

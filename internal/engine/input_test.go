@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// A client that lost an answer sends its bytes again, cut elsewhere than the first time.
+// A client that lost an answer sends its bytes again, in other pieces than the first time.
 func TestFeedAgainFromWithinAPiece(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -39,7 +39,7 @@ func TestFeedAgainFromWithinAPiece(t *testing.T) {
 	})
 }
 
-// Input that came in more pieces than a page of the store holds is compared whole.
+// Repeated input that came in more pieces than a page of the store has is compared completely.
 func TestFeedAgainOverManyPieces(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {

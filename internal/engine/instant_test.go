@@ -18,8 +18,8 @@ func (r *rig) instantWorker() *hand {
 	return &hand{r, id}
 }
 
-// A call of Take brings executions of instant kinds beyond the slots that it asks for, whether they waited or come while it
-// waits; of the others it brings as many as it asks for, in their order.
+// A call of Take returns executions of instant kinds beyond the requested slots, whether they waited or come while it waits. Of other kinds
+// it returns as many as requested, in order.
 func TestInstantKindsNeedNoSlots(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB, ...func(*Options)) *rig{"sqlite": newRig, "postgres": newPostgresRig} {
@@ -94,8 +94,7 @@ func TestInstantKindsNeedNoSlots(t *testing.T) {
 	}
 }
 
-// A claimer that still has room has looked behind what occupies no slot: otherwise it would be given what the transaction creates before
-// what waits.
+// A claimer with room has read what is behind executions that occupy no slot: otherwise it would get new executions before waiting ones.
 func TestRoomMeansThatNothingWaits(t *testing.T) {
 	t.Parallel()
 	lasting := Submission{Action: "http", Input: []byte(`{"url": "http://127.0.0.1:1"}`)}

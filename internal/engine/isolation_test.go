@@ -14,14 +14,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// refusing is a store that refuses to write some drafts, as a database does whose types or limits they do not fit.
+// refusing is a store that refuses to write some drafts, like a database whose types or limits they do not fit.
 type refusing struct {
 	store.Store
 	refuse  atomic.Pointer[func(*flow.Draft) bool]
 	refused atomic.Bool             // the last transaction
-	crowd   atomic.Int64            // so many more transactions meet a conflict, each after one that was refused
+	crowd   atomic.Int64            // so many transactions meet a conflict, each after a refused one
 	newer   atomic.Bool             // the definitions are of a later version of the program
-	garbled atomic.Pointer[flow.ID] // is read from its queue in a stage from which nothing is claimed
+	garbled atomic.Pointer[flow.ID] // is read from its queue in a stage that cannot be claimed
 }
 
 var errPlanted = errors.New("planted: the database does not take this row")
@@ -50,7 +50,7 @@ func (t *refusingTx) Apply(ctx context.Context, d store.Delta) error {
 	}
 	for _, x := range d.Drafts {
 		if id := t.s.garbled.Load(); id != nil && x.ID == *id {
-			x.Before.Stage, x.Stage = flow.Scheduled, flow.Scheduled // as the row has it
+			x.Before.Stage, x.Stage = flow.Scheduled, flow.Scheduled // like the row
 		}
 	}
 	return t.Tx.Apply(ctx, d)
@@ -76,7 +76,7 @@ func (t *refusingTx) Definition(ctx context.Context, name string, version int) (
 
 func (s *refusing) set(refuse func(*flow.Draft) bool) { s.refuse.Store(&refuse) }
 
-// isolated runs a test on each store, behind one that can refuse rows. lease is that of worker sessions.
+// isolated runs a test on each store, wrapped in one that can refuse rows. lease is that of worker sessions.
 func isolated(t *testing.T, test func(*rig, *refusing), change ...func(*Options)) {
 	t.Helper()
 	s := &refusing{}
@@ -86,12 +86,11 @@ func isolated(t *testing.T, test func(*rig, *refusing), change ...func(*Options)
 	})...)
 }
 
-// patience is how long tests wait for what the engine's loops bring about. What is due comes within seconds on any
-// machine; what is forgotten, or was refused, is looked at again after a minute at the earliest (windowsAside,
-// scheduleAgain, purgeEvery).
+// patience is how long tests wait for the engine's loops. Due work is done within seconds on any machine; forgotten or
+// refused work is tried again after a minute at the earliest (windowsAside, scheduleAgain, purgeEvery).
 const patience = 50 * time.Second
 
-// within waits for something that the engine's loops bring about.
+// within waits for a condition that the engine's loops bring about.
 func (r *rig) within(d time.Duration, what string, is func() bool) {
 	r.Helper()
 	for deadline := time.Now().Add(d); !is(); {
@@ -107,8 +106,7 @@ func (r *rig) within(d time.Duration, what string, is func() bool) {
 	}
 }
 
-// A report is recorded whatever becomes of the workflow that goes on by it: the store refuses the workflow's next task, and the
-// task that has ended keeps its end.
+// A report is recorded even if its workflow cannot continue: the store refuses the workflow's next task, and the ended task keeps its end.
 func TestReportIsRecordedThoughTheNextStepIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -133,7 +131,7 @@ func TestReportIsRecordedThoughTheNextStepIsRefused(t *testing.T) {
 	})
 }
 
-// The same where the second try, without the next step, meets a conflict: it is repeated.
+// The same if the second try, without the next step, meets a conflict: it is repeated.
 func TestRefusedStepInConflict(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -156,7 +154,7 @@ func TestRefusedStepInConflict(t *testing.T) {
 	})
 }
 
-// The attempt of a report that the store does not take is taken back: its worker has been told to stop, and would never end it.
+// If the store refuses a report, its attempt is taken back: the worker was told to stop, and would never end it.
 func TestAttemptOfAReportThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -173,7 +171,7 @@ func TestAttemptOfAReportThatCannotBeStored(t *testing.T) {
 	})
 }
 
-// The same where one batch has many reports: all are recorded, and the other workflows go on.
+// The same if one batch has many reports: all are recorded, and the other workflows continue.
 func TestNeighboursOfARefusedStep(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -213,8 +211,8 @@ func TestNeighboursOfARefusedStep(t *testing.T) {
 	})
 }
 
-// A workflow ends though what follows from its end is refused: the first step of the workflow behind it in the wait list of its key, or the
-// next step of the workflow above it. Only that one fails.
+// A workflow ends even if a follow-up of its end is refused: the first step of the next workflow in the wait list of its key, or the next
+// step of the workflow above it. Only that one fails.
 func TestEndBesideARefusedFollowUp(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -257,7 +255,7 @@ tasks:
 	})
 }
 
-// A timer whose workflow cannot go on stops no other timer.
+// A timer whose workflow cannot continue does not stop other timers.
 func TestTimersGoOnBesideARefusedStep(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -283,11 +281,11 @@ tasks:
 	})
 }
 
-// What is due and cannot be written is put aside; what is due beside it goes on in the same round.
+// A due execution that cannot be written is put aside; other due executions continue in the same round.
 func TestDueBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
-		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"500ms"}`)}) // time enough to set what is refused before it is due
+		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"500ms"}`)}) // time to set the refusal before it is due
 		s.set(func(d *flow.Draft) bool { return d.ID == stuck && d.Stage == flow.Completed })
 		good := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"50ms"}`)})
 		if x := r.ended(good); x.Stage != flow.Completed {
@@ -302,16 +300,16 @@ func TestDueBesideWhatIsRefused(t *testing.T) {
 		if err != nil || !strings.Contains(w.Summary, errPlanted.Error()) {
 			r.Errorf("why: %+v, %v", w, err)
 		}
-		// It is counted after the commit, which the row above is of.
+		// It is counted after the commit of the row above.
 		r.within(patience, "it is not counted", func() bool { return r.e.Stats().PutAside > 0 })
 	})
 }
 
-// Where even putting aside is refused, the loop goes on with the others.
+// If putting aside is refused too, the loop continues with the others.
 func TestDueBesideWhatCannotBePutAside(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
-		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"500ms"}`)}) // time enough to set what is refused before it is due
+		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"500ms"}`)}) // time to set the refusal before it is due
 		s.set(func(d *flow.Draft) bool { return d.ID == stuck })
 		for range 3 {
 			good := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"30ms"}`)})
@@ -327,7 +325,7 @@ func TestDueBesideWhatCannotBePutAside(t *testing.T) {
 	})
 }
 
-// What a lost worker held and cannot be taken back hides neither its other attempts nor those of other lost workers.
+// An attempt of a lost worker that cannot be taken back hides neither its other attempts nor those of other lost workers.
 func TestRecoveryBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -352,7 +350,7 @@ func TestRecoveryBesideWhatIsRefused(t *testing.T) {
 	}, func(o *Options) { o.Lease = time.Second })
 }
 
-// A hand-off that never arrived and cannot be taken back hides no other.
+// A lost hand-off that cannot be taken back does not hide others.
 func TestUnstartedBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -376,7 +374,7 @@ func TestUnstartedBesideWhatIsRefused(t *testing.T) {
 	}, func(o *Options) { o.Lease = time.Second })
 }
 
-// An execution in the wait list of a key that cannot be admitted keeps no other from going.
+// An execution in the wait list of a key that cannot be admitted does not delay others.
 func TestLineBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -421,7 +419,7 @@ func TestRetentionBesideWhatIsRefused(t *testing.T) {
 	}
 }
 
-// An execution that is a part of the walk by itself, such as one with 32 MB of content, and cannot be removed is passed over as well.
+// The same for an execution that is a part of its own, such as one with 32 MB of content.
 func TestRetentionBehindWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	c := &clinging{}
@@ -434,7 +432,7 @@ func TestRetentionBehindWhatIsRefused(t *testing.T) {
 	}
 	c.to.Store(&ids[1])
 	r.pass(2 * time.Hour)
-	p := newPurger(r.e, time.Hour) // the engine has no retention of its own
+	p := newPurger(r.e, time.Hour) // the engine has no retention
 	for range ids {
 		p.size = 1
 		if _, err := p.next(r.ctx); err != nil {
@@ -470,7 +468,7 @@ func (t *clingingTx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, erro
 	return t.Tx.Remove(ctx, ids)
 }
 
-// A workflow whose definition this program cannot read waits for one that can, and holds up no other; it can be cancelled.
+// A workflow whose definition this program cannot read waits for a program that can, and does not delay others; it can be cancelled.
 func TestUnreadableDefinition(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {

@@ -23,7 +23,7 @@ func (r *rig) workerOn(queues []string, kinds ...string) *hand {
 	return &hand{r, id}
 }
 
-// none checks that a worker is given nothing, though it has looked.
+// none checks that a worker gets nothing although it has looked.
 func (h *hand) none(what string) {
 	h.Helper()
 	ctx, cancel := context.WithCancel(h.ctx)
@@ -57,7 +57,7 @@ tasks:
   plain: {action: noop}
 `
 
-// A worker is given what it has a handler for, whatever queues it serves, and nothing else.
+// A worker gets executions for which it has a handler, in any of its queues, and nothing else.
 func TestKindChoosesWorker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Queues = []string{"resize"} })
@@ -91,7 +91,7 @@ func TestKindChoosesWorker(t *testing.T) {
 	}
 }
 
-// Why says that a handler is missing, and what would help.
+// Why names the missing handler and the remedy.
 func TestWhyNoHandler(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Queues = []string{"resize"} })
@@ -127,7 +127,7 @@ func TestWhyNoHandler(t *testing.T) {
 	}
 }
 
-// A queue that only programs with handlers serve runs nothing built-in, and why says so.
+// A queue that is served only by programs with handlers runs no built-in kinds, and why says so.
 func TestWhyNoBuiltInKinds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -139,7 +139,7 @@ func TestWhyNoBuiltInKinds(t *testing.T) {
 	}
 }
 
-// A worker that runs some of the built-in kinds is refused: what it would be given could be of the others.
+// A worker that runs only some of the built-in kinds is refused: it could get one of the others.
 func TestHalfAWorkerIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -150,7 +150,7 @@ func TestHalfAWorkerIsRefused(t *testing.T) {
 	}
 }
 
-// The name of a runtime cannot be one that puts an execution before the workers of a handler.
+// The name of a runtime cannot be one that would route an execution to the workers of a handler.
 func TestRuntimeIsNoKind(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
@@ -160,7 +160,7 @@ func TestRuntimeIsNoKind(t *testing.T) {
 	}
 }
 
-// What a worker declines is tried again after a pause that grows, by whatever worker, and does not count.
+// A declined execution is tried again by any worker after a growing pause, and the attempt does not count.
 func TestDecline(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -188,7 +188,7 @@ func TestDecline(t *testing.T) {
 	}
 }
 
-// A webhook has the policy of its kind by whichever way it is submitted, unless something says another one.
+// A webhook has the policy of its kind however it is submitted, unless another policy is given.
 func TestWebhookHasAPolicy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

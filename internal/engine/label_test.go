@@ -20,7 +20,7 @@ func executions(work []handoff.Assignment) []flow.ID {
 	return ids
 }
 
-// expect takes exactly the executions given, in this order.
+// expect claims exactly the given executions, in this order.
 func (h *hand) expect(want ...flow.ID) []handoff.Assignment {
 	h.Helper()
 	work := h.take(len(want) + 10)
@@ -30,7 +30,7 @@ func (h *hand) expect(want ...flow.ID) []handoff.Assignment {
 	return work
 }
 
-// What asks for labels goes to a worker that has all of them; a worker with labels serves what asks for none, too.
+// An execution with labels goes to a worker that has all of them; a worker with labels also serves executions without.
 func TestLabelsChooseWorker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -69,8 +69,8 @@ func TestLabelsChooseWorker(t *testing.T) {
 	a100.expect(again.Execution)
 }
 
-// Labels of an action, of a task, of a submission, a runtime and a language come together under one routing key, however they are
-// ordered; the one that is nearer to the run wins over another with the same key.
+// Labels of an action, of a task and of a submission, a runtime and a language make one routing key in any order. Of two labels with the
+// same key, the one nearer to the run wins.
 func TestLabelsCompose(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
@@ -80,7 +80,7 @@ func TestLabelsCompose(t *testing.T) {
 	whole := r.submit(Submission{Action: "whole"})
 
 	plain := r.worker()
-	two := plain.take(10) // it has nothing of its action's, nor of the task beside it
+	two := plain.take(10) // it has no label of its action, nor of the task beside it
 	if len(two) != 1 || two[0].Task != "two" {
 		t.Fatalf("the plain worker got %+v", two)
 	}
@@ -104,7 +104,7 @@ func TestLabelsCompose(t *testing.T) {
 	all.expect(id)
 }
 
-// What does not inherit: a workflow's tasks do not get the labels of the task that the workflow is, and neither do its own.
+// Labels are not inherited: a workflow's tasks do not get the labels of the task that runs the workflow, nor the workflow's own.
 func TestLabelsAreNotInherited(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -116,7 +116,7 @@ func TestLabelsAreNotInherited(t *testing.T) {
 	}
 }
 
-// Within what a worker serves, routing keys or not, the highest priority goes first and then who came first.
+// Over all queues and routing keys of a worker, the highest priority goes first, then the oldest.
 func TestOrderAcrossRoutingKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -131,7 +131,7 @@ func TestOrderAcrossRoutingKeys(t *testing.T) {
 	r.workerLabelled("gpu=a100,zone=eu").expect(append([]flow.ID{first}, want...)...)
 }
 
-// A concurrency key is one key under all routing keys: a slot that is freed in one admits what waits for another.
+// A concurrency key is one key under all routing keys: a slot freed in one admits an execution under another.
 func TestKeyAcrossRoutingKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -150,8 +150,7 @@ func TestKeyAcrossRoutingKeys(t *testing.T) {
 	}
 }
 
-// A worker that waits gets the first execution that ever asks for some of its labels; routing keys that it does not serve are
-// nothing to it.
+// A waiting worker gets the first execution that ever needs some of its labels; it ignores routing keys that it does not serve.
 func TestFirstOfALabel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -171,7 +170,7 @@ func TestFirstOfALabel(t *testing.T) {
 	}
 }
 
-// The routing keys that others have declared are found among everything else that the store has versions of.
+// The routing keys of other replicas are found among all other names of the store.
 func TestRoutingKeysAreFoundInTheStore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -181,7 +180,7 @@ func TestRoutingKeysAreFoundInTheStore(t *testing.T) {
 	}
 	r.define("name: lane\naction: noop\n")
 	r.define("name: zebra\naction: noop\n")
-	for _, add := range []string{"", "other"} { // the last name of all, and not
+	for _, add := range []string{"", "other"} { // the last name of all, and another one
 		if add != "" {
 			if err := r.e.catalog.DeclareQueues(r.ctx, []string{add}); err != nil {
 				t.Fatal(err)
@@ -191,7 +190,7 @@ func TestRoutingKeysAreFoundInTheStore(t *testing.T) {
 		if err := b.readRoutingKeys(r.ctx); err != nil {
 			t.Fatal(err)
 		}
-		b.routingKeys.mu.Lock() // the replica reads them, too, when it watches pauses
+		b.routingKeys.mu.Lock() // the replica also reads them when it watches pauses
 		if n := len(b.routingKeys.all); n != routingKeys || len(b.routingKeys.stored) != routingKeys ||
 			!b.routingKeys.stored["default@host=h599"] {
 			t.Errorf("found %d routing keys", n)
@@ -234,7 +233,7 @@ func TestLabelsAreRefused(t *testing.T) {
 		t.Error("a worker was let in with a label that is none")
 	}
 
-	// A task that asks for too much with what its action asks for fails with the reason, also when it is tried once more.
+	// A task that needs too much together with its action fails with the reason, also when it is retried.
 	r.define("name: half\naction: noop\nworker_labels: {" + strings.Repeat("a", 62) + ": 1, " + strings.Repeat("b", 62) + ": 1, " + strings.Repeat("c", 62) + ": 1, " + strings.Repeat("d", 62) + ": 1}\n")
 	r.define("name: much\ntasks:\n  t: {action: half, worker_labels: {" + strings.Repeat("e", 62) + ": 1, " + strings.Repeat("f", 62) + ": 1, " + strings.Repeat("g", 62) + ": 1, " + strings.Repeat("h", 62) + ": 1}}\n")
 	id := r.submit(Submission{Action: "much"})
@@ -253,7 +252,7 @@ func TestLabelsAreRefused(t *testing.T) {
 	}
 }
 
-// A check stores no routing key: routing keys are bounded in number and never forgotten, so checks alone could use them up.
+// A check does not store a routing key: routing keys are bounded in number and never forgotten, so checks alone could use them up.
 func TestCheckStoresNoRoutingKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

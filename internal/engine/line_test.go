@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// A line that one transaction cannot admit as a whole goes on in the next ones.
+// A wait list that one transaction cannot admit completely continues in the next ones.
 func TestLongLine(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -21,7 +21,7 @@ func TestLongLine(t *testing.T) {
 			r.Fatalf("%d of one are held", len(held))
 		}
 		h.complete(held[0], "1")
-		h.complete(h.take(100)[0], "1") // the head, with the others behind it or alone
+		h.complete(h.take(100)[0], "1") // the head, alone or with the others
 		r.within(time.Minute, "the line does not go on", func() bool {
 			for _, id := range ids {
 				if r.get(id).Place == flow.Waiting {

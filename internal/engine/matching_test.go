@@ -51,7 +51,7 @@ func (r *rig) of(action string, n int) []*flow.Execution {
 	return all
 }
 
-// An end about which a rule is becomes a signal with it, and the rule runs once; other ends say nothing.
+// An end to which a rule listens is recorded with a signal, and the rule runs once; other ends make no signal.
 func TestEndsAsSignals(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -91,7 +91,7 @@ func TestEndsAsSignals(t *testing.T) {
 	})
 }
 
-// A rule on any failure runs for each, and not for the failure of what it has started itself.
+// A rule on any failure runs for each, except for failures of executions that it has started itself.
 func TestAnyFailure(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -119,7 +119,7 @@ func TestAnyFailure(t *testing.T) {
 	})
 }
 
-// What a rule has started carries the chain, so that rules which lead to one another end.
+// Executions of rules carry the chain, so rules that start one another end.
 func TestEndlessRules(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -136,7 +136,7 @@ func TestEndlessRules(t *testing.T) {
 	})
 }
 
-// Signals that a server kept as new before it ended are matched by another one, under the rules of their time.
+// Signals that a server stored as new before it ended are matched by another one, under the rules of their time.
 func TestNewSignalsOfAnotherLife(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -159,7 +159,7 @@ func TestNewSignalsOfAnotherLife(t *testing.T) {
 	})
 }
 
-// A server that has been idle decides about its first end by the rules that another one has put in force meanwhile.
+// A server that was idle decides about its first end with the rules that another one has put in force meanwhile.
 func TestEndOnIdleReplica(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t)
@@ -200,7 +200,7 @@ func TestMatchingReplicas(t *testing.T) {
 	}
 }
 
-// A signal whose executions the store refuses harms none of its neighbours: its rules have failed, and say why.
+// A signal whose executions the store refuses does not affect others: its rules have failed, with the reason.
 func TestMatchingBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {

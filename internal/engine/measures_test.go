@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// The age of the commits is that of the oldest one under way, also when a younger one beside it has ended.
+// The age of the commits is that of the oldest running one, even if a younger one has ended.
 func TestAgeOfCommits(t *testing.T) {
 	t.Parallel()
 	g := newGatherer(t)
@@ -37,8 +37,7 @@ func TestAgeOfCommits(t *testing.T) {
 	want("at the end", 0, 0)
 }
 
-// The age of the requests is that of the oldest one that no transaction has taken yet: a transaction that has no room for all of
-// them leaves the younger ones.
+// The age of the requests is that of the oldest one in no transaction: a transaction without room for all leaves the younger ones.
 func TestAgeOfPendingRequests(t *testing.T) {
 	t.Parallel()
 	g := newGatherer(t)
@@ -98,7 +97,7 @@ func TestEndsByStatus(t *testing.T) {
 	}
 }
 
-// The engine says when retention was last through all that has ended, and nothing while it is off.
+// The engine reports when retention last finished a pass, and nothing while it is off.
 func TestRetentionsLastPass(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Truncate(time.Microsecond)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// The items of a foreach have their moments, too.
+// The items of a foreach get slots of the rate, too.
 func TestRateOfItems(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -23,7 +23,7 @@ func TestRateOfItems(t *testing.T) {
 	}
 }
 
-// However many servers and submitters there are, no more begin than the rate allows, and no slot is given twice.
+// With any number of servers and submitters, no more executions begin than the rate allows, and no slot is given twice.
 func TestRateReplicas(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// What a session is missing is found whatever else it and others hold, with its input, also over several pages.
+// Missed finds the attempts that a session is missing beside any other attempts, with their input, also over several pages.
 func TestMissed(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -54,7 +54,7 @@ func TestMissed(t *testing.T) {
 	})
 }
 
-// Reports that are on their way when a lease has run out come before the recovery.
+// Reports that are still in the broker when a lease has expired are recorded before the recovery.
 func TestRecoveryWaitsForLateReports(t *testing.T) {
 	t.Parallel()
 	var late atomic.Pointer[func() error]

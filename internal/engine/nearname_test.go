@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
-// A name that nothing has is answered with the names that may have been meant.
+// The error for an unknown name suggests names that may have been meant.
 func TestNameOfNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

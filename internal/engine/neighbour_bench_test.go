@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// The benchmarks below do the worst that one user's work can do to a transaction, and measure how long a submission of
-// another user takes meanwhile, and how much memory the process takes. They are run with -benchtime 1x.
+// The benchmarks below are the worst that one user's work can do to a transaction. They measure how long a submission of another user takes
+// meanwhile, and the memory of the process. They are run with -benchtime 1x.
 
-// benchOnEachStore runs a benchmark on a SQLite file and on PostgreSQL, each with all that it is durable by.
+// benchOnEachStore runs a benchmark on a SQLite file and on PostgreSQL, each fully durable.
 func benchOnEachStore(b *testing.B, run func(*rig), change ...func(*Options)) {
 	b.Run("sqlite", func(b *testing.B) {
 		s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "pawl.db"), sqlite.Options{})
@@ -33,7 +33,7 @@ func benchOnEachStore(b *testing.B, run func(*rig), change ...func(*Options)) {
 	b.Run("postgres", func(b *testing.B) { run(newPostgresRig(b, change...)) })
 }
 
-// neighbour submits no-ops one after the other and notes how long each took, until stopped.
+// neighbour submits no-ops one after the other and records how long each took, until stopped.
 type neighbour struct {
 	r    *rig
 	stop context.CancelFunc
@@ -69,7 +69,7 @@ func (r *rig) neighbour() *neighbour {
 	return n
 }
 
-// report ends the neighbour's work and reports what it met with.
+// report stops the neighbour and reports its measurements.
 func (n *neighbour) report(b *testing.B) {
 	n.stop()
 	<-n.done
@@ -80,7 +80,7 @@ func (n *neighbour) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkNeighbourOfLargeFanOut: 2,000 children, each handed 600 KB.
+// BenchmarkNeighbourOfLargeFanOut creates 2,000 children with 600 KB of input each.
 func BenchmarkNeighbourOfLargeFanOut(b *testing.B) {
 	benchOnEachStore(b, func(r *rig) {
 		r.define(`
@@ -109,7 +109,7 @@ tasks:
 	}, func(o *Options) { o.Queues = []string{"neighbour"} })
 }
 
-// BenchmarkNeighbourOfRetention: 200 workflows of 10,000 tasks each are removed.
+// BenchmarkNeighbourOfRetention removes 200 workflows of 10,000 tasks each.
 func BenchmarkNeighbourOfRetention(b *testing.B) {
 	const workflows, tasks = 200, 10_000
 	benchOnEachStore(b, func(r *rig) {
@@ -138,7 +138,7 @@ tasks:
 	}, func(o *Options) { o.Queues = []string{"neighbour"} })
 }
 
-// BenchmarkFailingWide: reports of a workflow that is failing, of which so many children are held by workers.
+// BenchmarkFailingWide records reports of a failing workflow, while workers hold so many of its children.
 func BenchmarkFailingWide(b *testing.B) {
 	for _, n := range []int{2000, 10_000, 30_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// A rerun of one task only runs that, reuses what comes before it, and skips what comes after it; its output is that task's.
+// A rerun with only one task runs that task, reuses the earlier ones, and skips the later ones; its output is that task's.
 func TestRerunOnly(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -25,7 +25,7 @@ func TestRerunOnly(t *testing.T) {
 			return RerunOptions{Only: []orchestration.Item{{Task: task, Index: index}}}
 		}
 
-		// What was named fails again: so does the rerun.
+		// The named item fails again, and so does the rerun.
 		again, _ := r.rerun(id, only("each", orchestration.AllItems))
 		if x := r.ended(again); x.Stage != flow.Failed || x.RerunOf != id {
 			r.Errorf("the rerun in which its task fails is %s of %s", x.Stage, x.RerunOf)
@@ -52,14 +52,14 @@ func TestRerunOnly(t *testing.T) {
 			r.Errorf("why says %+v, %v", w, err)
 		}
 
-		// One item: the others are reused.
+		// With one item, the others are reused.
 		third, _ := r.rerun(again, only("each", 1))
 		if x := r.ended(third); x.Stage != flow.Completed || string(x.Outcome.Output) != `{"each":[{"item":0},{"item":1},{"item":2}]}` {
 			r.Errorf("the rerun of an item is %s: %+v", x.Stage, x.Outcome)
 		}
 		r.same("ran for the item", c.since(), `{"item":1}×1`)
 
-		// A rerun of a rerun of some only, and a retry of it, are of the whole workflow again.
+		// A plain rerun of a rerun with only, and a retry of it, run the whole workflow.
 		whole, _ := r.rerun(again, RerunOptions{})
 		if x := r.ended(whole); x.Stage != flow.Completed || x.AsRerun().Only != nil || x.AsRerun().LeftOut != nil {
 			r.Errorf("the rerun of the whole is %s, of %v", x.Stage, x.AsRerun().Only)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// A task that is given an output ends with it and does not run; what comes after it goes on from that.
+// A task with a given output ends with it and does not run; later tasks use that output.
 func TestRerunWithGivenOutputs(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -48,7 +48,7 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 			}
 		}
 
-		// A rerun of it reuses what was given, and gives nothing itself.
+		// A rerun of the rerun reuses the given output.
 		third, _ := r.rerun(again, RerunOptions{})
 		if y := r.ended(third); y.AsRerun().OverriddenBy != "" || string(y.Outcome.Output) != string(x.Outcome.Output) ||
 			r.kids(third)["each[1]"].ReusedOf != k.ID {
@@ -56,14 +56,14 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 		}
 		r.same("ran for the rerun of the rerun", c.since())
 
-		// What gets the same from a given output as before is reused.
+		// A task whose input is unchanged by the given output is reused.
 		again, _ = r.rerun(third, give("fetch", orchestration.AllItems, `{"tag":"b"}`))
 		if y := r.ended(again); !strings.Contains(string(y.Outcome.Output), `"tag":"b"`) {
 			r.Errorf("a rerun with the output of its first task is %s: %s", y.Stage, y.Outcome.Output)
 		}
 		r.same("ran though only an output of the workflow changes", c.since())
 
-		// What is given its output after something that runs is planned so too.
+		// The plan is right also if the output is given to a task after one that runs.
 		later := give("join", orchestration.AllItems, `{"all":[]}`)
 		later.From = []orchestration.Item{{Task: "fetch", Index: orchestration.AllItems}}
 		if plan, err := r.e.PlanRerun(r.ctx, id, later); err != nil || !slices.ContainsFunc(plan.Workflow.Tasks, func(p orchestration.Planned) bool {
@@ -73,7 +73,7 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 			r.Errorf("%+v, %v", plan, err)
 		}
 
-		// Together with only: what failed before it is given, and it runs alone.
+		// Together with only: the failed item before it has a given output, and the named task runs alone.
 		o := give("each", 1, `{"item":"uno"}`)
 		o.Only = []orchestration.Item{{Task: "join", Index: orchestration.AllItems}}
 		if again, _ = r.rerun(third, o); string(r.ended(again).Outcome.Output) != `{"join":{"all":[{"item":0},{"item":"uno"},{"item":2}]}}` {

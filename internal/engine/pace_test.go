@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/txn"
 )
 
-// Follow-ups that take long are followed by smaller ones, and by larger ones again once they are quick.
+// Slow follow-ups are followed by smaller ones, and by larger ones again once they are quick.
 func TestPaceOfFollowUps(t *testing.T) {
 	t.Parallel()
 	full := txn.Budget{Rows: 1000, Bytes: 4000, Work: 2000}

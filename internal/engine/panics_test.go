@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// startled is a store that panics when it is asked about "startling".
+// startled is a store that panics when it is asked for "startling".
 type startled struct {
 	store.Store
 	on atomic.Bool
@@ -47,8 +47,8 @@ func (s *startled) BufferedSignals(ctx context.Context, key store.WindowKey, n i
 	return s.Store.BufferedSignals(ctx, key, n)
 }
 
-// A panic about one signal, wait or window in a loop of the engine leaves that one aside, and those beside it go on. It
-// ended the server, and after each restart again.
+// A panic about one signal, wait or window in a loop of the engine puts that one aside, and the others continue. It used to end the server,
+// and again after each restart.
 func TestPanicsInLoops(t *testing.T) {
 	t.Parallel()
 	s := &startled{}

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Nothing of a paused action begins: neither what waits, nor what is new and would be handed to a worker that waits,
-// nor a task of a workflow. Work of other actions in the same queue goes on, also behind hundreds that are held back,
-// and when the action is resumed its executions begin in their order.
+// No execution of a paused action begins: no waiting one, no new one for which a worker waits, and no task of a
+// workflow. Other actions in the same queue continue, even behind hundreds of suspended executions, and after the
+// resume the executions begin in their order.
 func TestPausedAction(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -70,8 +70,8 @@ func TestPausedAction(t *testing.T) {
 	})
 }
 
-// However many actions have ever been paused, their routing keys take nothing of what labels, handlers and runtimes may have,
-// and no worker looks through them.
+// The routing keys of any number of paused actions do not count against those of labels, handlers and runtimes, and workers do not read
+// them.
 func TestRoutingKeysOfPausedActionsCountNothing(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -86,8 +86,8 @@ func TestRoutingKeysOfPausedActionsCountNothing(t *testing.T) {
 	})
 }
 
-// What the engine runs itself does not begin while its action is paused: a workflow, and a sleep and a workflow among
-// the tasks of another one. It can be paused itself, cancelled, and times out as in a queue. The pause ends by itself.
+// Executions that the engine runs itself do not begin while their action is paused: a workflow, and a sleep and a workflow among the tasks
+// of another one. They can be paused, be cancelled, and time out as in a queue. The pause ends by itself.
 func TestPausedActionOfTheEngine(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -134,14 +134,14 @@ func TestPausedActionOfTheEngine(t *testing.T) {
 	})
 }
 
-// What was held back goes on after a server has died between the end of the pause and putting it back.
+// Suspended executions continue if a server dies between the end of the pause and moving them back.
 func TestSuspendedByADeadServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.define("name: w\ntasks: {s: {action: sleep, with: {for: 0s}}}\n")
 	r.pause(store.PausedAction, "w", PauseOrder{})
 	id := r.submit(Submission{Action: "w"})
-	// The store alone is told, as if the server had died then.
+	// Only the store is changed, as if the server had died then.
 	_, err := r.store.ChangePause(r.ctx, store.PausedAction, "w", func(now time.Time, _ store.Pause) *store.Pause { return &store.Pause{At: now} })
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +150,8 @@ func TestSuspendedByADeadServer(t *testing.T) {
 	r.ended(id)
 }
 
-// Two servers claim and begin what either of them pauses and resumes. Between the moment of a pause and that of its
-// end, by the database's clock, nothing of the action begins, and when it is over everything is done.
+// Two servers claim and begin what either of them pauses and resumes. Between the start and the end of a pause, by the
+// database's clock, no execution of the action begins, and after it all complete.
 func TestPausedActionAmongReplicas(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -186,11 +186,11 @@ func TestPausedActionAmongReplicas(t *testing.T) {
 			r.ended(id)
 		}
 		two.stop()
-		// That nothing began in a pause is invariant 58, which every test of this kind verifies at its end.
+		// Invariant 58 says that no execution began in a pause; every test of this kind verifies it at its end.
 	})
 }
 
-// While nothing is paused, a claim allocates nothing to find that out.
+// Without pauses, a claim allocates nothing for the check.
 func TestNoPauseAllocatesNothing(t *testing.T) {
 	tx := &transaction{dispatch: newDispatch(&roster{}, &pauseSet{}), now: time.Now()}
 	queues := []string{"default", "gpu@docker"}

@@ -34,7 +34,7 @@ func (r *rig) resume(kind store.PauseKind, name string) store.Pause {
 	return p
 }
 
-// begin calls Take, and returns its answer when there is one.
+// begin calls Take, and returns a channel with its answer.
 func (h *hand) begin(n int) <-chan []handoff.Assignment {
 	got := make(chan []handoff.Assignment, 1)
 	go func() {
@@ -52,8 +52,8 @@ func (h *hand) begin(n int) <-chan []handoff.Assignment {
 	return got
 }
 
-// Nothing is claimed from a paused queue: neither what waits in it, nor what is new and would be handed to a worker that waits. Other
-// queues go on, what runs goes on, and whoever waits gets the work when the queue is resumed.
+// Nothing is claimed from a paused queue: no waiting execution, and no new one for which a worker waits. Other queues and running attempts
+// continue, and waiting workers get the work when the queue is resumed.
 func TestPausedQueue(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -100,12 +100,12 @@ func TestPausedQueue(t *testing.T) {
 	})
 }
 
-// A pause for a while ends by itself: no claim comes before its time, and one that waits comes at it.
+// A pause with a duration ends by itself: no claim comes before its end, and a waiting one comes at it.
 func TestPauseForAWhile(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
 		h := r.worker()
-		p := r.pause(store.PausedQueue, flow.DefaultQueue, PauseOrder{For: 3 * time.Second}) // it is asked about before that, some commits later
+		p := r.pause(store.PausedQueue, flow.DefaultQueue, PauseOrder{For: 3 * time.Second}) // it is queried before its end, some commits later
 		got := h.begin(1)
 		id := r.submit(Submission{Action: "noop"})
 		r.settled()
@@ -124,7 +124,7 @@ func TestPauseForAWhile(t *testing.T) {
 	})
 }
 
-// A worker that is paused gets nothing new, and another one of its queue gets everything.
+// A paused worker gets nothing new, and another worker of its queue gets everything.
 func TestPausedWorker(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -159,7 +159,7 @@ func TestPausedWorker(t *testing.T) {
 	})
 }
 
-// What cannot be paused says why.
+// A pause of something that cannot be paused is refused with the reason.
 func TestPauseOfNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -188,7 +188,7 @@ func TestPauseOfNothing(t *testing.T) {
 	}
 }
 
-// pair is two engines on one store, each with two hands that complete whatever they take. [pair.stop] ends the hands.
+// pair is two engines on one store, each with two hands that complete everything.
 type pair struct {
 	engines []*Engine
 	done    atomic.Int64 // executions that were completed
@@ -237,8 +237,8 @@ func (r *rig) pair() *pair {
 	return two
 }
 
-// Two servers claim from a queue that either of them pauses and resumes. Between the moment of a pause and that of its end, by the
-// database's clock, nothing is claimed, and when it is over everything is done.
+// Two servers claim from a queue that either of them pauses and resumes. Between the start and the end of a pause, by the database's clock,
+// nothing is claimed, and after it everything completes.
 func TestPausedAmongReplicas(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -288,8 +288,8 @@ func TestPausedAmongReplicas(t *testing.T) {
 	}, func(o *Options) { o.Exclusive, o.Poll = false, 50*time.Millisecond })
 }
 
-// A server that hears nothing but notifications wakes its workers at once when another one resumes a queue, and obeys a pause of which
-// it has heard nothing.
+// A server that gets only notifications wakes its workers at once when another one resumes a queue, and obeys a pause of which it was not
+// notified.
 func TestPausedElsewhere(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, func(o *Options) { o.Poll = time.Hour })

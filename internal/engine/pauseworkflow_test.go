@@ -28,7 +28,7 @@ func (r *rig) types(id flow.ID) (all []flow.EventType) {
 	return all
 }
 
-// A workflow that is paused starts no tasks. Those that have begun go on, and when it is resumed it goes on from their ends.
+// A paused workflow starts no tasks. Running tasks continue, and after the resume the workflow continues from their ends.
 func TestPausedWorkflow(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -79,7 +79,7 @@ func TestPausedWorkflow(t *testing.T) {
 	})
 }
 
-// A pause for a while ends by itself, and the history says so.
+// A pause with a duration ends by itself, and the history records it.
 func TestWorkflowPausedForAWhile(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -104,7 +104,7 @@ func TestWorkflowPausedForAWhile(t *testing.T) {
 	})
 }
 
-// The workflows beneath one that is paused are paused with it, and resumed with it.
+// A pause of a workflow, and its resume, include the workflows beneath it.
 func TestPausedWorkflowInAWorkflow(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -139,7 +139,7 @@ func TestPausedWorkflowInAWorkflow(t *testing.T) {
 	})
 }
 
-// A workflow that is paused can be cancelled, and its deadlines hold.
+// A paused workflow can be cancelled, and its deadlines hold.
 func TestPausedWorkflowEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -166,7 +166,7 @@ func TestPausedWorkflowEnds(t *testing.T) {
 	}
 }
 
-// What is paused before it begins starts no tasks once it has.
+// A workflow that is paused before it begins starts no tasks after it has begun.
 func TestWorkflowPausedBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -193,8 +193,8 @@ func TestWorkflowPausedBeforeItBegins(t *testing.T) {
 	r.ended(id)
 }
 
-// While a workflow is paused so that its timers stop, neither its timeouts nor sleeps, waits and later rounds beneath
-// it come to their ends; when it is resumed they go on by as long as they stood still. Without that they run on.
+// While a workflow is paused with stopped timers, its timeouts, and the sleeps, waits and later rounds beneath it, do
+// not end; after the resume they continue with the remaining time. Without stopped timers they run on.
 func TestTimersOfAPausedWorkflowStandStill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -253,9 +253,8 @@ func TestTimersOfAPausedWorkflowStandStill(t *testing.T) {
 	}
 }
 
-// The total_timeout of a repeated task stands still with its workflow, also where a round ends meanwhile and the next
-// one is made only when the workflow is resumed. A retry or a rerun of a round has all of it, and not what was left to
-// the round.
+// The total_timeout of a repeated task stops with its workflow, even if a round ends meanwhile and the next one is made only after the
+// resume. A retry or a rerun of a round gets all of it, and not the rest that the round had.
 func TestTimersStandStillBetweenRounds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -306,7 +305,7 @@ func TestTimersStandStillBetweenRounds(t *testing.T) {
 	}
 }
 
-// A task that has drawn its slot of a rate keeps it in a pause that stops timers: put off, it would begin in slots that others have drawn.
+// A task keeps its slot of a rate in a pause that stops timers: if it were delayed, it would begin in slots of others.
 func TestPauseKeepsSlotsOfARate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -332,7 +331,7 @@ func TestPauseKeepsSlotsOfARate(t *testing.T) {
 		}
 		h.complete(h.take(1)[0], `1`)
 	}
-	next("in the pause") // it has been created before
+	next("in the pause") // it was created before
 	if _, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +351,7 @@ func TestPauseKeepsSlotsOfARate(t *testing.T) {
 	r.ended(id)
 }
 
-// A workflow that has drawn its slot of a rate begins in it, paused as it is, and starts its tasks when it is resumed.
+// A paused workflow with a slot of a rate begins in its slot, and starts its tasks when it is resumed.
 func TestPauseKeepsTheSlotOfAWorkflow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -391,9 +390,8 @@ func TestPauseKeepsTheSlotOfAWorkflow(t *testing.T) {
 	r.ended(third)
 }
 
-// An order goes on when its caller has gone. Where a server dies between its batches, the workflow still shows as
-// paused: a resume changes it last, and given again changes the rest. Otherwise tasks would stand still for good, in a
-// workflow that is not paused.
+// An order continues when its caller has gone. If a server dies between its batches, the workflow still shows as paused: a resume changes
+// it last, and a repeated resume changes the rest. Otherwise timers would stay stopped for good in a workflow that is not paused.
 func TestResumeIsInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -423,7 +421,7 @@ func TestResumeIsInterrupted(t *testing.T) {
 		}
 		return n
 	}
-	// change gives an order whose caller goes at once, and which fails from the nth execution on; 0: it does not.
+	// change gives an order whose caller goes at once, and which fails from the nth execution on; 0: it does not fail.
 	change := func(fails int, in changeOrder, order pauseOrder) error {
 		ctx, leave := context.WithCancel(r.ctx)
 		defer leave()
@@ -453,7 +451,7 @@ func TestResumeIsInterrupted(t *testing.T) {
 		in    changeOrder
 		order pauseOrder
 		top   bool // it is paused
-		least int  // how many stand still, at least
+		least int  // how many are stopped, at least
 		most  int
 	}{
 		{"a pause that is interrupted", naps, topFirst, pause, true, 1, naps},
@@ -469,7 +467,8 @@ func TestResumeIsInterrupted(t *testing.T) {
 	}
 }
 
-// A pause that stops timers and ends by itself lets them go on from its end, and one without that, which replaces it, from then on.
+// After a pause with stopped timers has expired, the timers continue from its end; if a pause without stopped timers replaces it, they
+// continue from then on.
 func TestTimersGoOn(t *testing.T) {
 	t.Parallel()
 	for name, goOn := range map[string]func(*rig, flow.ID){
@@ -505,7 +504,7 @@ func TestTimersGoOn(t *testing.T) {
 			if x.Stage != flow.Completed || x.PausedFor == nil || x.PausedFor.All < 55*time.Second || x.PausedFor.All > 65*time.Second {
 				t.Errorf("%s, stood still for %+v", x.Stage, x.PausedFor)
 			}
-			if name == "replaced" { // it may have ended: nothing of it is open
+			if name == "replaced" { // it may have ended
 				if _, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil && !errors.Is(err, flow.ErrFinished) {
 					t.Fatal(err)
 				}
@@ -515,7 +514,7 @@ func TestTimersGoOn(t *testing.T) {
 	}
 }
 
-// What waits can end while its timers stand still: a signal is taken, and an order to end carried out.
+// Waiting executions can end while their timers are stopped: they take a signal, and obey an order to end.
 func TestWhatStandsStillCanEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// asking counts the reads and transactions of an engine's loops. It can fail what tells them whether there is anything to do.
+// asking counts the reads and transactions of an engine's loops. It can fail the read that finds pending work.
 type asking struct {
 	store.Store
 	fails bool
@@ -75,7 +75,7 @@ func (s *asking) Generation(ctx context.Context) (int64, error) {
 	return s.Store.Generation(ctx)
 }
 
-// looks waits for n looks from now on.
+// looks waits for n reads of pending work from now on.
 func (s *asking) looks(r *rig, n int) map[string]int {
 	r.Helper()
 	s.mu.Lock()
@@ -91,8 +91,8 @@ func (s *asking) looks(r *rig, n int) map[string]int {
 	return s.others
 }
 
-// An engine that has nothing to do asks the store one thing: whether there is anything. A schedule and a window of
-// later on change nothing, nor do a question and a wait that are open.
+// An idle engine makes one query to the store: whether there is work. Schedules and windows of later times, and open
+// questions and waits, do not change that.
 func TestIdleLoopsRest(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{true, false} {
@@ -106,14 +106,14 @@ func TestIdleLoopsRest(t *testing.T) {
 		r.apply("kind: trigger\nname: paid\nwaits: true\n")
 		r.submit(Submission{Action: "wait", Input: json.RawMessage(`{"signal":"paid","subject":"x","timeout":"1d"}`)})
 		r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"Release?","form":{"type":"boolean"},"remind":["1h"],"expires":"1d"}`)})
-		s.looks(r, 3) // what was begun meanwhile has been carried out
+		s.looks(r, 3) // work begun meanwhile is done
 		if others := s.looks(r, 6); len(others) > 0 {
 			t.Errorf("alone %t: beside six looks: %v", alone, others)
 		}
 	}
 }
 
-// What a process that has died leaves is found, also by a replica whose looks at what is pending fail.
+// The work of a process that died is found, even by a replica whose reads of pending work fail.
 func TestWhatOthersLeaveIsFound(t *testing.T) {
 	for say, fails := range map[string]bool{"told": false, "by each loop": true} {
 		t.Run(say, func(t *testing.T) {
@@ -124,12 +124,12 @@ func TestWhatOthersLeaveIsFound(t *testing.T) {
 			h := r.worker()
 			lost := r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 2}})
 			h.take(1)
-			s.looks(r, 2) // the loops are at rest
+			s.looks(r, 2) // the loops are idle
 			kept := flow.Signal{ID: r.e.opts.NewID(), Number: 1 << 40, Trigger: "t", Source: flow.SourceAPI, At: r.clock.now(), State: flow.SignalNew, Data: json.RawMessage(`{}`), Hash: [32]byte{1},
 				SignalDetail: flow.SignalDetail{Generation: r.e.rules.current.Load().Generation}}
 			var fired time.Time
 			late := flow.Submit(r.e.opts.NewID(), flow.Request{Action: "late", Kind: flow.KindSleep, Queue: flow.DefaultQueue, CreatedAt: r.clock.now(), NotBefore: r.clock.now(), Input: json.RawMessage(`{"duration":"1ms"}`)})
-			err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { // as another replica commits: no loop of this replica is woken
+			err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { // as by another replica: no loop is woken
 				all, err := tx.LockSchedules(ctx, []string{"s"}, false)
 				if err != nil {
 					return err
@@ -155,7 +155,7 @@ func TestWhatOthersLeaveIsFound(t *testing.T) {
 	}
 }
 
-// The pauses of what tidies up grow while there is nothing to remove, and are short again afterwards.
+// The pauses of the loops that remove old rows grow while there are none, and are short again afterwards.
 func TestTidyingRests(t *testing.T) {
 	t.Parallel()
 	p := newTidying(time.Minute, 5*time.Minute)
@@ -172,7 +172,7 @@ func TestTidyingRests(t *testing.T) {
 	}
 }
 
-// away is a store that takes no writes for a while. What its engine would be told, the test tells.
+// away is a store that takes no writes for a while. The test plays its watchPending.
 type away struct {
 	store.Store
 	on      atomic.Bool
@@ -193,7 +193,7 @@ func (s *away) Pending(context.Context, time.Time) (store.Pending, error) {
 	return store.Pending{}, store.ErrUnavailable
 }
 
-// round is what a look at the store brings about that has found expired sessions.
+// round does what a read of the store does that has found expired sessions.
 func (s *away) round(r *rig) {
 	r.Helper()
 	at, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) })
@@ -205,7 +205,7 @@ func (s *away) round(r *rig) {
 	r.within(patience, "there was no round", func() bool { return len(r.e.found) == 0 && s.updates.Load() > before })
 }
 
-// However many sessions are lost at once, one look brings back what they held.
+// However many sessions are lost at once, one read recovers their executions.
 func TestManySessionsLost(t *testing.T) {
 	t.Parallel()
 	s := &away{over: make(chan struct{})}
@@ -216,7 +216,7 @@ func TestManySessionsLost(t *testing.T) {
 		h := r.worker()
 		ids = append(ids, r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 2}}))
 		a := h.take(1)[0]
-		h.report(a, ev(&a, 0, flow.EvRunning, nil)) // else it would be taken back as one that was never begun
+		h.report(a, ev(&a, 0, flow.EvRunning, nil)) // else it would be taken back as never begun
 	}
 	r.lapse(handoff.Lease + time.Second)
 	s.round(r)
@@ -225,8 +225,8 @@ func TestManySessionsLost(t *testing.T) {
 	}
 }
 
-// After commits have failed the first round of the recovery takes no attempt back: the reports of what workers have
-// finished meanwhile may be on their way.
+// After failed commits, the first round of the recovery takes no attempt back: reports of attempts finished meanwhile
+// may be under way.
 func TestRecoveryAfterFailedCommits(t *testing.T) {
 	t.Parallel()
 	s := &away{over: make(chan struct{})}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// An attempt that the rules do not let a worker claim is put aside, and the worker gets the next one.
+// An attempt whose claim the rules refuse is put aside, and the worker gets the next one.
 func TestClaimBesideWhatTheRulesRefuse(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -38,16 +38,16 @@ func TestClaimBesideWhatTheRulesRefuse(t *testing.T) {
 	})
 }
 
-// comeUp lets the time come at which something that was put aside is tried again. On a slow machine it may have come by itself.
+// comeUp ends the time of something that was put aside. On a slow machine it may have ended by itself.
 func (r *rig) comeUp(id flow.ID) { r.tryAgainIn(0, id) }
 
-// stayAside puts off by an hour when something is tried again, which is put aside or is about to be.
+// stayAside moves the next try of something that is, or is about to be, put aside to an hour from now.
 func (r *rig) stayAside(id flow.ID) {
 	r.Helper()
 	r.within(time.Minute, "it has not been put aside", func() bool { return r.tryAgainIn(time.Hour, id) })
 }
 
-// tryAgainIn changes when something that is put aside is tried again; false: it is not put aside.
+// tryAgainIn changes when something put aside is tried again; false: it is not put aside.
 func (r *rig) tryAgainIn(d time.Duration, id flow.ID) bool {
 	r.Helper()
 	aside, err := inBatch(r.ctx, r.e, []flow.ID{id}, func(_ context.Context, t *transaction) (bool, error) {
@@ -70,8 +70,8 @@ func (r *rig) tryAgainIn(d time.Duration, id flow.ID) bool {
 	return aside
 }
 
-// What was put aside in its queue has lost the slot of its key. Where the key is full when its time comes, it stands in
-// the line as a newcomer does: it goes before those that come later, though the line never empties.
+// An execution put aside in its queue has lost the slot of its key. If the key is full when its time comes, it joins the wait list like a
+// newcomer: it goes before later ones, even if the wait list never empties.
 func TestPutAsideWithAKey(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -80,7 +80,7 @@ func TestPutAsideWithAKey(t *testing.T) {
 		next, before := r.submit(keyed), r.submit(keyed)
 		s.garbled.Store(&bad)
 		h := r.worker()
-		work := h.take(1) // it looks again once what is refused is out of the way
+		work := h.take(1) // it looks again once the refused one is moved
 		if len(work) != 1 || work[0].Execution != next {
 			r.Fatalf("took %+v", work)
 		}
@@ -95,7 +95,7 @@ func TestPutAsideWithAKey(t *testing.T) {
 		}
 		after := r.submit(keyed)
 		for _, want := range []flow.ID{before, bad, after} {
-			r.submit(keyed) // the line is never empty
+			r.submit(keyed) // the wait list is never empty
 			h.complete(work[0], `1`)
 			if work = h.take(1); len(work) != 1 || work[0].Execution != want {
 				r.Fatalf("took %+v, want %s", work, want)
@@ -110,7 +110,7 @@ func TestPutAsideWithAKey(t *testing.T) {
 	})
 }
 
-// What was put aside in its queue gets a slot of its key again where one is free when its time comes.
+// An execution put aside in its queue gets a slot of its key again if one is free when its time comes.
 func TestPutAsideWithAFreeKey(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -128,7 +128,7 @@ func TestPutAsideWithAFreeKey(t *testing.T) {
 	})
 }
 
-// Of a key that is for the latest, what was put aside in its queue ends when another has its slot: it would undo what the other has done.
+// With cancel_oldest, an execution put aside in its queue ends if another has its slot: it would undo the work of the other.
 func TestPutAsideWithAKeyForTheLatest(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {
@@ -153,7 +153,7 @@ func TestPutAsideWithAKeyForTheLatest(t *testing.T) {
 	})
 }
 
-// A delayed start that is refused when its time comes is tried again, and starts.
+// A delayed start that is refused at its time is tried again, and starts.
 func TestDelayedStartPutAside(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {

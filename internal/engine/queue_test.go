@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// TestDefineDeclaresQueues applies a workflow before a worker serves its queue: a document of the same file, or of an
+// TestDefineDeclaresQueues applies a workflow before a worker serves its queue: a document of the same file, or an
 // earlier one, makes the queue known.
 func TestDefineDeclaresQueues(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestDefineDeclaresQueues(t *testing.T) {
 		if w, err := r.e.Why(r.ctx, id); err != nil || !strings.Contains(w.Summary, `no live worker serves queue "gpu"`) {
 			r.Errorf("%+v %v", w, err)
 		}
-		h := r.worker("gpu") // serves what is known already
+		h := r.worker("gpu") // serves a known queue
 		h.complete(h.take(1)[0], "1")
 		r.ended(id)
 

@@ -2,7 +2,7 @@ package engine
 
 import "testing"
 
-// Who finds a queue empty while something comes into it must not make the others wait for the next thing to come.
+// If a transaction finds a queue empty while work arrives in it, claimers must not wait for the next arrival.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	r := newQueueHints()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// contested is a store in which another writer always is faster.
+// contested is a store in which another writer is always faster.
 type contested struct {
 	store.Store
 	on atomic.Bool
@@ -50,7 +50,7 @@ func (t *blindTx) Definition(ctx context.Context, name string, version int) (sto
 	return t.Tx.Definition(ctx, name, version)
 }
 
-// A workflow whose next step cannot be worked out because the store does not answer takes it later; it does not fail.
+// A workflow whose next step cannot be decided because the store does not answer takes it later; it does not fail.
 func TestStepWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	var b *blind
@@ -82,8 +82,7 @@ func TestStepWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// A report that could not be committed beside those of other replicas is not refused: its worker would give up, and nobody
-// would end the attempt.
+// A report that could not be committed because of other replicas is not refused: its worker would give up, and the attempt would never end.
 func TestReportInConflict(t *testing.T) {
 	t.Parallel()
 	var c *contested
@@ -107,7 +106,7 @@ func TestReportInConflict(t *testing.T) {
 	r.ended(id)
 }
 
-// From the moment at which a session begins to be recovered it claims nothing more: nobody would recover that.
+// Once the recovery of a session has begun, the session claims nothing more: such a claim would never be recovered.
 func TestNoClaimAfterRecoveryBegan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -148,12 +147,12 @@ func (r *rig) replica(change ...func(*Options)) *Engine {
 	return e
 }
 
-// What one replica accepts, a worker at another gets, also while the other is busy with requests that find nothing.
+// A worker of one replica gets the work that another one accepts, even while its replica is busy with requests that find nothing.
 func TestWorkOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Exclusive, o.Poll = false, 50*time.Millisecond })
 	other := r.replica()
-	busy := r.worker("idle") // of another queue: its calls come more often than the poll
+	busy := r.worker("idle") // of another queue: its calls are more frequent than the poll
 	session, err := other.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{flow.DefaultQueue}, Slots: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +185,7 @@ func TestWorkOfAnotherReplica(t *testing.T) {
 	}
 }
 
-// A replica forgets sessions that others have ended.
+// A replica drops sessions that others have ended.
 func TestForgetsSessionsThatOthersEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Exclusive = false })
@@ -209,7 +208,7 @@ func TestForgetsSessionsThatOthersEnded(t *testing.T) {
 	}
 }
 
-// telling is a store that passes on what the test says.
+// telling is a store with notifications from the test.
 type telling struct {
 	store.Store
 	notes chan store.Notification
@@ -219,7 +218,7 @@ func (s *telling) Notifications(context.Context) (<-chan store.Notification, err
 	return s.notes, nil
 }
 
-// A replica that hears the others does not wait for the poll.
+// A replica with notifications does not wait for the poll.
 func TestHearsOtherReplicas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Exclusive = false })

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// BenchmarkRerun reruns a workflow of 10,000 items of which every one is reused, from the plan to the end. It is run with -benchtime 1x.
+// BenchmarkRerun reruns a workflow of 10,000 items, all of which are reused, from the plan to the end. It is run with -benchtime 1x.
 func BenchmarkRerun(b *testing.B) {
 	const items = 10_000
 	benchOnEachStore(b, func(r *rig) {
@@ -27,12 +27,12 @@ tasks:
 			r.Fatalf("the rerun is %s", x.Stage)
 		}
 		r.TB.(*testing.B).ReportMetric(items/time.Since(begun).Seconds(), "items/s")
-		r.TB.(*testing.B).ReportMetric(items/(processor(r)-used).Seconds(), "items/cpu-s") // what another load on the machine changes least
+		r.TB.(*testing.B).ReportMetric(items/(processor(r)-used).Seconds(), "items/cpu-s") // least affected by other load on the machine
 		r.TB.(*testing.B).ReportMetric(float64(planned.Milliseconds()), "ms-to-submit")
 	})
 }
 
-// processor is the time that this process has had on processors.
+// processor is the processor time of this process.
 func processor(r *rig) time.Duration {
 	r.Helper()
 	var u syscall.Rusage

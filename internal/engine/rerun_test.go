@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// crew is a worker that counts what runs, and lets fail what it is told to.
+// crew is a worker that counts what runs, and fails what it is told to.
 type crew struct {
 	*hand
 	mu   sync.Mutex
@@ -44,7 +44,7 @@ func (r *rig) crew(fail ...string) *crew {
 	return c
 }
 
-// since returns what ran since it was asked last, in order.
+// since returns what ran since its last call, in order.
 func (c *crew) since() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *rig) same(what string, got []string, want ...string) {
 	}
 }
 
-// What retention has begun to remove is not planned on what is left of it.
+// An original that retention has begun to remove is not planned from its remaining rows.
 func TestRerunOfWhatIsBeingRemoved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Retention = time.Hour })
@@ -158,7 +158,7 @@ tasks:
 outputs: {all: "${{ tasks.join.output.all }}", tag: "${{ tasks.fetch.output.tag }}"}
 `
 
-// What failed runs again with what comes after it; everything else keeps its outcome, and the original stays as it is.
+// A rerun runs the failed items and those after them; the others keep their outcomes, and the original does not change.
 func TestRerunOfWhatFailed(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -220,7 +220,7 @@ func TestRerunOfWhatFailed(t *testing.T) {
 			}
 		}
 
-		// Everything can be reused now: nothing runs, and the outcomes are those of the executions that ran.
+		// Now everything can be reused: nothing runs, and the outcomes are those of the executions that ran.
 		third, _ := r.rerun(again, RerunOptions{})
 		if y := r.ended(third); y.Stage != flow.Completed || string(y.Outcome.Output) != string(x.Outcome.Output) {
 			t.Errorf("the rerun of the rerun is %s: %s", y.Stage, y.Outcome.Output)
@@ -231,7 +231,7 @@ func TestRerunOfWhatFailed(t *testing.T) {
 				t.Errorf("%s has the outcome of %s, want %s", name, k.ReusedOf, of)
 			}
 		}
-		// A retry is no rerun.
+		// A retry is not a rerun.
 		retried, err := r.e.Retry(r.ctx, again, "")
 		if err != nil {
 			t.Fatal(err)
@@ -287,7 +287,7 @@ func TestRerunFrom(t *testing.T) {
 	})
 }
 
-// With another definition what it changes runs again, and with the variables that it has.
+// With another definition, the changed tasks run again, with the definition's variables.
 func TestRerunOnTheLatestDefinition(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -335,7 +335,7 @@ tasks:
 	})
 }
 
-// Another server goes on with a rerun whose original has been removed: what it reuses is in its own rows.
+// Another server continues a rerun whose original has been removed: the reused outcomes are in the rerun's own rows.
 func TestRerunDependsOnNothing(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -363,11 +363,11 @@ func TestRerunDependsOnNothing(t *testing.T) {
 	}, func(o *Options) { o.Exclusive = false })
 }
 
-// An action that has another version by the time its item comes runs, and so does everything after it.
+// If an action has another version when its item begins, the item runs, and so does everything after it.
 func TestRerunOfAnActionThatChanges(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
-		// The members are in alphabetical order: so they are after a definition was read from the store again, as by a test that takes a second.
+		// The members are in alphabetical order, like those of a definition that is read from the store again, for example in a slow test.
 		const act = "name: act\nkind: action\naction: noop\nwith: {say: %s, v: \"${{ input.v }}\"}\n"
 		r.define(fmt.Sprintf(act, "old"))
 		r.define(`
@@ -392,7 +392,7 @@ tasks:
 	})
 }
 
-// rerunAs submits a rerun, and does something between its plan and its submission.
+// rerunAs submits a rerun, and calls between after its plan and before its submission.
 func (r *rig) rerunAs(id flow.ID, between func(*orchestration.RerunPlan)) flow.ID {
 	r.Helper()
 	again := r.e.opts.NewID()
@@ -408,7 +408,7 @@ func (r *rig) rerunAs(id flow.ID, between func(*orchestration.RerunPlan)) flow.I
 	return again
 }
 
-// What has to be done is compared by value, and by nothing that does not change an outcome.
+// Work is compared by value, and only by what can change an outcome.
 func TestWorkOf(t *testing.T) {
 	t.Parallel()
 	one := flow.Request{Action: "act", Version: 1, Kind: flow.KindNoop, With: json.RawMessage(`{"a": 1, "b": [2]}`), Input: json.RawMessage(`{"x":1.0,"y":null}`), Labels: map[string]string{"a": "b"}}
@@ -446,7 +446,7 @@ func TestWorkOf(t *testing.T) {
 	}
 }
 
-// What is no workflow runs again with what it was given, or with something else.
+// An execution that is not a workflow runs again with the same or another input.
 func TestRerunOfASingleExecution(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -483,7 +483,7 @@ func TestRerunOfASingleExecution(t *testing.T) {
 	})
 }
 
-// A rerun that ends as it is created, because its key is full, leaves nothing behind of what it was to reuse.
+// A rerun that ends as it is created, because its key is full, leaves no reuses behind.
 func TestRerunThatEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// rollout is a workflow in whose task deploy another one runs, in whose task check a third one does.
+// rollout is a workflow whose task deploy runs another one, whose task check runs a third one.
 const rollout = `
 name: check
 input: {type: object, properties: {n: {type: integer}}}
@@ -44,7 +44,7 @@ tasks:
 outputs: {note: "${{ tasks.note.output }}"}
 `
 
-// runLedger notes what a worker ran, by the path from the execution that was submitted.
+// runLedger records what a worker ran, by the path from the submitted execution.
 type runLedger struct {
 	*rig
 	mu  sync.Mutex
@@ -74,7 +74,7 @@ func (l *runLedger) of(id flow.ID) []string {
 	return all
 }
 
-// ranOn lets a worker run everything, and runs the rollout once.
+// ranOn makes a worker run everything, and runs the rollout once.
 func (r *rig) ranOn(o Submission) (*runLedger, flow.ID) {
 	r.Helper()
 	r.define(rollout)
@@ -87,7 +87,7 @@ func (r *rig) ranOn(o Submission) (*runLedger, flow.ID) {
 	return l, id
 }
 
-// paths makes options of what is named.
+// paths makes options from names.
 func paths(t testing.TB, field string, output string, all ...string) (o RerunOptions) {
 	t.Helper()
 	for _, p := range all {
@@ -98,8 +98,8 @@ func paths(t testing.TB, field string, output string, all ...string) (o RerunOpt
 	return o
 }
 
-// A path leads into a workflow among the tasks: what it names there runs, with everything after it at each level, and
-// nothing else does. The plan says so before.
+// A path leads into a workflow among the tasks: the named task there runs, with everything after it at each level, and
+// nothing else does. The plan says so beforehand.
 func TestRerunWithin(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -107,7 +107,7 @@ func TestRerunWithin(t *testing.T) {
 		for _, c := range []struct {
 			o    RerunOptions
 			ran  []string
-			part string // of a part of the plan, with what becomes of its tasks
+			part string // of a part of the plan, with its decisions
 		}{
 			{paths(t, "from", "", "deploy/verify[1]"),
 				[]string{"deploy[0]/check[0]/ping[0]", "deploy[0]/check[0]/pong[0]", "deploy[0]/check[1]/ping[0]", "deploy[0]/check[1]/pong[0]", "deploy[0]/tidy[0]", "deploy[0]/verify[1]", "note[0]"},
@@ -149,7 +149,7 @@ func TestRerunWithin(t *testing.T) {
 	})
 }
 
-// partsText is what becomes of the tasks of the workflows into which paths lead.
+// partsText are the decisions about the tasks of the workflows into which paths lead.
 func partsText(p *RerunPlan) string {
 	var parts []string
 	for i := range p.Parts {
@@ -162,7 +162,7 @@ func partsText(p *RerunPlan) string {
 	return strings.Join(parts, "; ")
 }
 
-// What only a part ran of is not taken for the whole by a rerun of the rerun, and the outputs of a part are those of what was named.
+// A rerun of the rerun does not take a partly run workflow for a whole one, and the outputs of a part are those of the named tasks.
 func TestRerunOfAPart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -189,7 +189,7 @@ func TestRerunOfAPart(t *testing.T) {
 	if ran := l.of(y.ID); !slices.Contains(ran, "deploy[0]/tidy[0]") || slices.Contains(ran, "build[0]") {
 		t.Errorf("ran %q", ran)
 	}
-	// A path into a workflow whose outcome was reused leads to the one that ran.
+	// A path into a workflow whose outcome was reused leads to the execution that ran.
 	same, _, err := r.e.Rerun(r.ctx, id, paths(t, "from", "", "lint"))
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestRerunOfAPart(t *testing.T) {
 	}
 }
 
-// What a path cannot lead to is refused, with the part that is wrong and what there is.
+// A wrong path is refused, with its wrong part and the existing names.
 func TestRerunWithinRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -253,7 +253,7 @@ func TestRerunWithinRefused(t *testing.T) {
 	}
 }
 
-// What names too much is refused when the first path too many is read, and not first read as a whole.
+// Too many paths are refused when the first one beyond the bound is read, and not after all are read.
 func TestPathsAreBounded(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("a/", 999_999) + "a"
@@ -287,7 +287,7 @@ func TestPathsAreBounded(t *testing.T) {
 	}
 }
 
-// What a rerun with paths runs is exactly what its plan said: of drawn paths, also in reruns of reruns.
+// A rerun with paths runs exactly what its plan says: with random paths, also in reruns of reruns.
 func TestRerunWithinRunsItsPlan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -302,7 +302,7 @@ func TestRerunWithinRunsItsPlan(t *testing.T) {
 		o := paths(t, "from", "", all[rng.IntN(len(all))], all[rng.IntN(len(all))])
 		plan, err := r.e.PlanRerun(r.ctx, id, o)
 		if err != nil {
-			continue // it names a task and a path into it
+			continue // it has a task and a path into it
 		}
 		done++
 		out, _, err := r.e.Rerun(r.ctx, id, o)
@@ -315,7 +315,7 @@ func TestRerunWithinRunsItsPlan(t *testing.T) {
 		for i := range plan.Parts {
 			runsOf(want, plan.Parts[i].Path+"/", plan.Parts[i].Plan)
 		}
-		for i := range plan.Parts { // of these the plan says more
+		for i := range plan.Parts { // the plan says more about these
 			delete(want, plan.Parts[i].Path)
 		}
 		ran := map[string]bool{}
@@ -338,7 +338,7 @@ func TestRerunWithinRunsItsPlan(t *testing.T) {
 	}
 }
 
-// runsOf adds what a plan runs, by path; a task without items whose number is known stands for all of them.
+// runsOf adds what a plan runs, by path; a task with an unknown number of items stands for all of them.
 func runsOf(all map[string]bool, above string, p *orchestration.RerunPlan) {
 	for _, t := range p.Tasks {
 		switch {
@@ -352,7 +352,7 @@ func runsOf(all map[string]bool, above string, p *orchestration.RerunPlan) {
 	}
 }
 
-// planned reports whether a path, or one that leads to it, is among those that run.
+// planned reports whether a path, or a prefix of it, is among those that run.
 func planned(all map[string]bool, path string) bool {
 	var at []string
 	for part := range strings.SplitSeq(path, "/") {
@@ -362,7 +362,7 @@ func planned(all map[string]bool, path string) bool {
 			return true
 		}
 		if name == "deploy" {
-			part = name // it has no foreach: the plan names it so
+			part = name // it has no foreach: the plan uses the task's name
 		}
 		at = append(at, part)
 	}
@@ -383,7 +383,7 @@ func (r *rig) reusedBeneath(id flow.ID, n *int) {
 	}
 }
 
-// A rerun on the same version with another input still says by which alias that version was asked for.
+// A rerun on the same version with another input still records the alias of that version.
 func TestRerunKeepsItsAlias(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

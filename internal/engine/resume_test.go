@@ -28,8 +28,8 @@ func (s *torn) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk,
 	return s.Store.ReadLogs(ctx, q)
 }
 
-// A worker that cannot be told what it has inherited does not keep it: the next attempt opens at once and without a loss,
-// and a worker that asks again gets a session.
+// If a worker cannot be told what it has inherited, it does not keep it: the next attempt opens at once and without a loss, and a worker
+// that asks again gets a session.
 func TestResumeBreaksOff(t *testing.T) {
 	t.Parallel()
 	s := &torn{}
@@ -73,7 +73,7 @@ func TestResumeBreaksOff(t *testing.T) {
 	}
 }
 
-// unheard is a store whose commits that open a session are not answered for a while.
+// unheard is a store whose commits that open a session get no answer for a while.
 type unheard struct {
 	store.Store
 	on atomic.Bool
@@ -101,8 +101,8 @@ func (o opening) OpenSession(ctx context.Context, s store.Session, lease time.Du
 	return o.Tx.OpenSession(ctx, s, lease)
 }
 
-// What a commit without an answer has handed on belongs to a session that nobody knows: it is recovered with its lease, and
-// meanwhile a worker that asks again works.
+// A commit without an answer may have opened a session that no worker knows: it is recovered with its lease, and meanwhile a worker that
+// asks again works.
 func TestResumeWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	u := &unheard{}
@@ -160,12 +160,12 @@ func (s *abandoned) Update(ctx context.Context, decide func(context.Context, sto
 	})
 }
 
-// No session stays open whose caller has given up: not when it did so before the session was written, and not when after that.
+// No session stays open after its caller has given up: neither if the caller gave up before the session was written, nor after.
 func TestOpenIsAbandoned(t *testing.T) {
 	t.Parallel()
 	s := &abandoned{}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
-	r.worker() // from here on the queue is known, so that opening a session is one transaction
+	r.worker() // from here on the queue is known, so opening a session is one transaction
 	for what, set := range map[string]func(func()){
 		"before it is written": func(giveUp func()) { s.before = giveUp }, "after it is written": func(giveUp func()) { s.after = giveUp },
 	} {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
-// Nothing new of a retired definition is accepted, by whatever name, and what has begun goes on.
+// New executions of a retired definition are refused, by any name, and running ones continue.
 func TestRetired(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -73,7 +73,7 @@ func TestRetired(t *testing.T) {
 	})
 }
 
-// mentions fails unless definitions are warned of as wanted, each with path, value and the beginning of the fix.
+// mentions fails unless definitions get the wanted warnings, each with path, value and the beginning of the fix.
 func (r *rig) mentions(text string, want ...string) {
 	r.Helper()
 	defs, err := definition.Parse("w.yaml", []byte(text), nil)

@@ -16,7 +16,7 @@ func ruleWith(condition, input string) string {
 	return "kind: rule\nname: r\non: t\nif: " + condition + "\nrun: {action: noop, input: " + input + "}\n"
 }
 
-// What has failed is tried again by the version that is in force then, and runs once however often that is done.
+// A failed enforcement is retried by the version then in force, and runs once however often that is done.
 func TestRetryEnforcement(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -54,7 +54,7 @@ func TestRetryEnforcement(t *testing.T) {
 	})
 }
 
-// One that is retried joins the window of its rule, and a rule that is paused, or has made nothing of a signal, starts nothing.
+// A retried enforcement joins the window of its rule. A paused rule, or one without an enforcement of the signal, starts nothing.
 func TestRetryIntoWindow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -89,7 +89,7 @@ func TestRetryIntoWindow(t *testing.T) {
 	}
 }
 
-// A rule that has paused itself in a storm can make up for what it refused.
+// A rule that has paused itself can later run what it refused.
 func TestRetryAfterStorm(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

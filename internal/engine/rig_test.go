@@ -32,10 +32,10 @@ type rig struct {
 	store store.Store
 	clock *clockwork
 	stop  func()             // ends the engine
-	again func() store.Store // opens the store once more, as another process does; nil where only one can
+	again func() store.Store // opens the store once more, as another process does; nil if only one can
 }
 
-// clockwork is the clocks of the database and of the process, which tests can push forward.
+// clockwork is the clocks of the database and of the process, which tests can advance.
 type clockwork struct {
 	began time.Time
 
@@ -68,7 +68,7 @@ func (c *clockwork) uptime() time.Duration {
 	return time.Since(c.began) + c.ahead
 }
 
-// move moves the clocks by so much each.
+// move advances each clock.
 func (c *clockwork) move(own, wall, leased time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *clockwork) move(own, wall, leased time.Duration) {
 	c.leased += leased
 }
 
-// jump sets the database's clock, as when a server of PostgreSQL is set or sleeps: all of it, and nothing else.
+// jump sets the database's clock, as when a PostgreSQL server's clock is set or the server sleeps: its times and leases, and nothing else.
 func (c *clockwork) jump(d time.Duration) { c.move(0, d, d) }
 
 func newRig(t testing.TB, change ...func(*Options)) *rig {
@@ -91,8 +91,7 @@ func newRig(t testing.TB, change ...func(*Options)) *rig {
 	return r.run(Options{Store: s, Exclusive: true, Uptime: r.clock.uptime}, change)
 }
 
-// newPostgresRig is a rig on a schema of its own in PostgreSQL, whose clock no test can push. It skips the test where there
-// is no server.
+// newPostgresRig is a rig on a schema of its own in PostgreSQL, whose clock tests cannot set. It skips the test if there is no server.
 func newPostgresRig(t testing.TB, change ...func(*Options)) *rig {
 	t.Helper()
 	dsn := os.Getenv("PAWL_TEST_POSTGRES")
@@ -130,7 +129,7 @@ func newPostgresRig(t testing.TB, change ...func(*Options)) *rig {
 	return r.run(Options{Store: s, Committers: 4}, change)
 }
 
-// recoverUnstarted takes back what was claimed and not begun, as by the database's clock now.
+// recoverUnstarted takes back attempts that were claimed and not begun, by the database's clock now.
 func (r *rig) recoverUnstarted() error {
 	at, err := inBatch(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (clockReading, error) { return t.readClock(ctx) })
 	if err != nil {
@@ -183,7 +182,7 @@ func (r *rig) begin(o Options) {
 	}
 }
 
-// restart ends the engine, and begins another one on its store.
+// restart ends the engine, and starts another one on its store.
 func (r *rig) restart(change func(*Options)) {
 	r.Helper()
 	r.stop()
@@ -192,7 +191,7 @@ func (r *rig) restart(change func(*Options)) {
 	r.begin(o)
 }
 
-// verify asks the engine whether its rows keep their promises.
+// verify verifies the rows.
 func (r *rig) verify() {
 	r.Helper()
 	broken, err := r.e.Verify(context.Background())
@@ -204,14 +203,14 @@ func (r *rig) verify() {
 	}
 }
 
-// pass lets time pass in which the workers renew their sessions, and lets the sweep look at the clock.
+// pass advances the clocks while the workers renew their sessions, and makes the sweep look.
 func (r *rig) pass(d time.Duration) {
 	r.Helper()
 	r.clock.move(d, d, 0)
 	r.decideDue()
 }
 
-// lapse lets time pass in which no worker renews its session.
+// lapse advances the clocks while no worker renews its session.
 func (r *rig) lapse(d time.Duration) {
 	r.Helper()
 	r.clock.move(d, d, d)
@@ -273,7 +272,7 @@ func (r *rig) define(src string) {
 	}
 }
 
-// hand is a worker session driven by a test.
+// hand is a worker session that a test controls.
 type hand struct {
 	*rig
 	session flow.ID
@@ -291,7 +290,7 @@ func (r *rig) worker(queues ...string) *hand {
 	return &hand{r, id}
 }
 
-// take takes up to n executions, or none when there is none at once.
+// take claims up to n executions, or none if there are none at once.
 func (h *hand) take(n int) []handoff.Assignment {
 	h.Helper()
 	work, err := h.e.Take(h.ctx, h.session, n)
@@ -301,7 +300,7 @@ func (h *hand) take(n int) []handoff.Assignment {
 	return work
 }
 
-// settled waits until nobody who waits for work hopes for any.
+// settled waits until no waiting claimer may find work.
 func (r *rig) settled() {
 	r.Helper()
 	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
@@ -343,7 +342,7 @@ func (h *hand) fail(a handoff.Assignment, code string) flow.Receipt {
 	return h.report(a, ev(&a, 0, flow.EvRunning, nil), ev(&a, 1, flow.EvFailed, &flow.Outcome{Error: &flow.Error{Code: code, Message: code}}))
 }
 
-// serve completes everything that comes, with the outputs that respond gives, until the test ends.
+// serve completes all work with the outputs of respond, until the test ends.
 func (h *hand) serve(respond func(handoff.Assignment) (string, *flow.Error)) {
 	ctx, stop := context.WithCancel(h.ctx)
 	done := make(chan struct{})
@@ -371,14 +370,14 @@ func (h *hand) serve(respond func(handoff.Assignment) (string, *flow.Error)) {
 		}
 	}()
 	kept := make(chan struct{})
-	go func() { // a busy machine takes longer than a lease for some tests
+	go func() { // some tests take longer than a lease on a busy machine
 		defer close(kept)
 		renew := time.NewTicker(h.e.Lease() / 6)
 		defer renew.Stop()
 		for {
 			select {
 			case <-renew.C:
-				_, _ = h.e.Renew(ctx, h.session) // a session that is lost shows in what is not taken
+				_, _ = h.e.Renew(ctx, h.session) // a lost session shows in missing claims
 			case <-ctx.Done():
 				return
 			}
@@ -411,10 +410,10 @@ func (r *rig) history(id flow.ID) []flow.EventType {
 	return types
 }
 
-// mostReplayed is how many histories are replayed behind each test, the newest first.
+// mostReplayed is how many histories are replayed after each test, the newest first.
 const mostReplayed = 1000
 
-// replayAll lets the rules decide the histories of the store once more: what the engine has recorded follows from them.
+// replayAll replays the histories of the store: the records must follow from the rules.
 func (r *rig) replayAll() {
 	r.Helper()
 	ctx, f := context.Background(), store.Filter{Limit: 500}
@@ -441,7 +440,7 @@ func (r *rig) replayAll() {
 	}
 }
 
-// why asks, and fails unless the answer as a whole says everything that is wanted and nothing that is not.
+// why asks, and fails unless the whole answer has everything that is wanted and nothing that is not.
 func (r *rig) why(id flow.ID, wants ...string) api.Why {
 	r.Helper()
 	w, err := r.e.Why(r.ctx, id)

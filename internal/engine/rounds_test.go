@@ -39,7 +39,7 @@ func (r *rig) rounds(id flow.ID) (all []*flow.Execution) {
 	return all
 }
 
-// Each round is an execution of its own, which waits for its delay and then runs; the last one's output is the task's.
+// Each round is a separate execution, which waits for its delay and then runs; the last one's output is the task's.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -68,7 +68,7 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// A task that is not reached fails, with a code of its own that names the expression.
+// A task whose condition is never met fails, with its own code and the expression.
 func TestRoundsThatReachNothing(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -86,7 +86,7 @@ func TestRoundsThatReachNothing(t *testing.T) {
 	})
 }
 
-// The total_timeout of a repeated task is of all its rounds together.
+// The total_timeout of a repeated task covers all its rounds.
 func TestRoundsWithinATotalTimeout(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -120,7 +120,7 @@ tasks:
 	})
 }
 
-// A round that has not begun is cancelled with its workflow, and where another task fails.
+// A waiting round is cancelled with its workflow, and when another task fails.
 func TestRoundsAreCancelled(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -169,7 +169,7 @@ tasks:
 	})
 }
 
-// A rerun keeps the rounds that completed, and goes on with the one that did not.
+// A rerun keeps the completed rounds, and continues with the one that failed.
 func TestRerunOfRounds(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -208,7 +208,7 @@ func TestRerunOfRounds(t *testing.T) {
 	})
 }
 
-// outcomesOf counts what steps read of the ends of children.
+// outcomesOf counts the outcomes of children that steps read.
 type outcomesOf struct {
 	store.Store
 	all, one, counts atomic.Int64

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// needs reads the runtime, or the language of an offer, that a test's payload asks for.
+// needs reads the runtime, or the language of an offer, from a test's payload.
 func needs(_ flow.Kind, payload []byte) (all []string) {
 	var p struct{ Runtime, Language string }
 	_ = json.Unmarshal(payload, &p)
@@ -62,7 +62,7 @@ func awaitTakers(t testing.TB, e *Engine, n int) {
 	}
 }
 
-// What needs a runtime waits for a worker that has it, and is in nobody's way.
+// An execution that needs a runtime waits for a worker that has it, and does not delay others.
 func TestRuntimeChoosesWorker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
@@ -100,7 +100,7 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 	}
 }
 
-// A worker that already waits gets the first execution that ever needs one of its runtimes, also a workflow's task.
+// A waiting worker gets the first execution that ever needs one of its runtimes, even if it is a workflow's task.
 func TestFirstOfARoutingKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
@@ -122,7 +122,7 @@ func TestFirstOfARoutingKey(t *testing.T) {
 	}
 }
 
-// Routing keys come into use while transactions look at who waits. The race detector judges.
+// Routing keys come into use while transactions read the claimers. The race detector checks this.
 func TestRoutingKeysBesideTransactions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -153,13 +153,13 @@ func TestRoutingKeysBesideTransactions(t *testing.T) {
 	<-gone
 }
 
-// A routing key that another server has filled is found by this one's workers.
+// Workers of one server find a routing key that another server has filled.
 func TestRoutingKeyOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Needs = needs })
 	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
 	r.e.routingKeys.mu.Lock()
-	clear(r.e.routingKeys.stored) // as another replica knows them
+	clear(r.e.routingKeys.stored) // like another replica
 	r.e.routingKeys.all = nil
 	r.e.routingKeys.mu.Unlock()
 	if got := r.workerWith("boat").take(1); len(got) != 1 || got[0].Execution != id {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// enforced says what became of a signal, rule by rule.
+// enforced describes the enforcements of a signal, rule by rule.
 func (r *rig) enforced(id flow.ID) string {
 	r.Helper()
 	all, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{Signal: r.signal(id).Number, Limit: 100})
@@ -111,7 +111,7 @@ func TestRules(t *testing.T) {
 			r.Errorf("again: %+v", again)
 		}
 
-		// The default makes it a warning, and the action of page would not take it anyway.
+		// The default makes it a warning, and the action of page would refuse it anyway.
 		warned := r.emit(Emission{Trigger: "alert.fired", Data: json.RawMessage(`{"id":"2"}`)})
 		if got, want := r.enforced(warned.Signal), "every ran, faulty failed if"; got != want {
 			r.Errorf("enforced %q, want %q", got, want)
@@ -134,7 +134,7 @@ func TestRules(t *testing.T) {
 	})
 }
 
-// A rule with once starts one execution for each value, whatever comes at once; later signals are folded into it.
+// A rule with once starts one execution for each value, with any number of simultaneous signals; later signals are folded into it.
 func TestRuleOnce(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -221,7 +221,7 @@ func TestRulesThatLeadToOneAnother(t *testing.T) {
 	}
 }
 
-// What has led to a signal bounds which rules may run on it.
+// The chain of a signal bounds which rules may run on it.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -236,7 +236,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// Servers on one database enforce by rules that are at most latestFor old, and one execution comes of a signal that both are given.
+// Servers on one database use rules that are at most LatestFor old, and a signal that both get starts one execution.
 func TestRuleReplicas(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t)
@@ -266,7 +266,7 @@ func TestRuleReplicas(t *testing.T) {
 	}
 }
 
-// A signal that is sent again runs nothing and is no part of a storm.
+// A repeated signal starts nothing and does not count for the storm.
 func TestRepetitionsAreNoStorm(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -288,7 +288,7 @@ func TestRepetitionsAreNoStorm(t *testing.T) {
 	})
 }
 
-// A rule that runs too often on a server pauses itself and says so; what comes then is kept.
+// A rule that runs too often on a server pauses itself with a reason; later signals are kept.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -331,7 +331,7 @@ func TestStorm(t *testing.T) {
 	})
 }
 
-// The executions of a rule begin at its rate; what is too many waits, or is dropped.
+// The executions of a rule begin at its rate; those beyond it wait, or are dropped.
 func TestRuleRate(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -373,8 +373,7 @@ func (t *definingTx) Define(ctx context.Context, d store.Definition) (int, bool,
 	return t.Tx.Define(ctx, d)
 }
 
-// Calls of Define that come together go into transactions of their own: two of them could lock names in an order that crosses another
-// server's.
+// Simultaneous calls of Define go into separate transactions: two in one could lock names in an order that crosses another server's.
 func TestDefinesAreApart(t *testing.T) {
 	t.Parallel()
 	s := &defining{}

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// tick lets time pass until schedules have been decided about.
+// tick advances the clock until schedules have been decided about.
 func (r *rig) tick(d time.Duration) {
 	r.Helper()
 	r.clock.move(d, d, 0)
@@ -28,13 +28,13 @@ func (r *rig) tick(d time.Duration) {
 		if err != nil {
 			r.Fatalf("fire: %v", err)
 		}
-		if pause > 50*time.Millisecond { // less: the engine's own loop is at it
+		if pause > 50*time.Millisecond { // less: the engine's own loop is deciding
 			return
 		}
 	}
 }
 
-// ticks lists what became of a schedule's times, the earliest first, with the count of several.
+// ticks lists the results of a schedule's times, the earliest first, with the count of several.
 func (r *rig) ticks(name string) (all []string) {
 	r.Helper()
 	rows, err := r.store.Ticks(r.ctx, name, time.Time{}, 1000)
@@ -105,7 +105,7 @@ func TestScheduleFires(t *testing.T) {
 	}
 }
 
-// reading counts the definitions that an engine reads one by one.
+// reading counts the definitions that an engine reads one at a time.
 type reading struct {
 	store.Store
 	single atomic.Int64
@@ -154,7 +154,7 @@ func TestScheduleOverlap(t *testing.T) {
 			if len(work) != 1 {
 				t.Fatalf("%d executions", len(work))
 			}
-			// It runs: an attempt that was claimed an hour ago and has not begun is taken back.
+			// It runs: an attempt that was claimed an hour ago and has not begun would be taken back.
 			w.report(work[0], ev(&work[0], 0, flow.EvRunning, nil))
 			r.tick(time.Hour)
 			r.tick(time.Hour)
@@ -221,8 +221,7 @@ func TestSchedulePause(t *testing.T) {
 	}
 }
 
-// TestScheduleEdited checks that what was decided about stays so when a document changes, and that what passed by the version
-// before is not lost.
+// TestScheduleEdited checks that past decisions stay when a document changes, and that undecided times of the old version are not lost.
 func TestScheduleEdited(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -245,7 +244,7 @@ func TestScheduleEdited(t *testing.T) {
 	}
 }
 
-// TestScheduleRefused checks that a tick whose execution cannot be made is missed, and the schedule lives on.
+// TestScheduleRefused checks that a tick whose execution is refused is missed, and the schedule continues.
 func TestScheduleRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -277,7 +276,7 @@ func TestScheduleRefused(t *testing.T) {
 	}
 }
 
-// The rest of a plan of which a portion was refused is left to the time that the schedule is put off to.
+// The rest of a plan with a refused part waits for the time to which the schedule is put off.
 func TestRestOfARefusedPlan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -309,7 +308,7 @@ func TestFireSchedule(t *testing.T) {
 	})
 }
 
-// TestScheduleReplicas lets four engines on one store fire the same schedules at once: each time is fired once.
+// TestScheduleReplicas fires the same schedules with four engines on one store: each time is fired once.
 func TestScheduleReplicas(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -393,7 +392,7 @@ func TestTicksAreDropped(t *testing.T) {
 	}
 }
 
-// TestScheduleUploads checks that what a schedule starts keeps the uploads that it names.
+// TestScheduleUploads checks that the executions of a schedule keep the uploads that they name.
 func TestScheduleUploads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withBlobs(t))

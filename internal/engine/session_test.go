@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A mistyped queue is the worker's mistake and not an outage, and none of its queues becomes known.
+// A wrong queue name is the worker's mistake and not an outage, and none of the worker's queues becomes known.
 func TestSessionOfABadQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -31,12 +31,12 @@ func TestSessionOfABadQueue(t *testing.T) {
 	}
 }
 
-// Sessions add queues up to a bound, beyond which a worker serves those that are known: names are kept for good, and lists read them all.
+// Sessions add queues up to a bound; beyond it a worker serves only known ones: names are kept for ever, and lists read them all.
 func TestSessionsOfManyQueues(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
-		for i := range mostQueues - 4 { // the default queue is one, too
+		for i := range mostQueues - 4 { // the default queue counts, too
 			if _, err := tx.AddName(ctx, store.QueueNames, fmt.Sprintf("q%d", i), r.clock.now()); err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func TestSessionsOfManyQueues(t *testing.T) {
 	}
 }
 
-// Sessions bring languages up to a bound, beyond which a worker brings those that are known.
+// Sessions add languages up to a bound; beyond it a worker brings only known ones.
 func TestSessionsOfManyLanguages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -134,8 +134,8 @@ func (t *namesCountedTx) AddName(ctx context.Context, of store.NameKind, name st
 	return t.Tx.AddName(ctx, of, name, at)
 }
 
-// The queues of a session are declared in one transaction: a commit for each of 1,000 takes longer than a worker waits on a slow disk. Where
-// they could not be stored, the next session stores them.
+// The queues of a session are declared in one transaction: on a slow disk, 1,000 commits take longer than a worker waits. If they could not
+// be stored, the next session stores them.
 func TestQueuesOfASessionAreDeclaredTogether(t *testing.T) {
 	t.Parallel()
 	s := &namesCounted{}
@@ -166,7 +166,7 @@ func TestDocumentsOfManyQueues(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
-		for i := range mostDeclared - 2 { // the default queue is one, too
+		for i := range mostDeclared - 2 { // the default queue counts, too
 			if _, err := tx.AddName(ctx, store.QueueNames, fmt.Sprintf("q%d", i), r.clock.now()); err != nil {
 				return err
 			}
@@ -200,7 +200,7 @@ func TestDocumentsOfManyQueues(t *testing.T) {
 	}
 }
 
-// Of names that do not exist so many are listed as can be looked up in little time, and those that there are are read once.
+// Unknown names are listed up to a number that can be looked up quickly, and the existing names are read once.
 func TestManyUnknownNamesAreNotAllListed(t *testing.T) {
 	t.Parallel()
 	s := &looking{}

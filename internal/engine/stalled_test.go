@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// halted is a store whose transactions wait while a channel is there.
+// halted is a store whose transactions wait while a channel is set.
 type halted struct {
 	store.Store
 	until atomic.Pointer[chan struct{}]
@@ -25,7 +25,7 @@ func (s *halted) Update(ctx context.Context, decide func(context.Context, store.
 	return s.Store.Update(ctx, decide)
 }
 
-// A committer that stands still shows in readiness, although the store answers and takes writes.
+// A stalled committer makes the replica not ready, even if the store answers and takes writes.
 func TestReadyWhileNothingIsCommitted(t *testing.T) {
 	t.Parallel()
 	h := &halted{}
@@ -56,7 +56,7 @@ func TestReadyWhileNothingIsCommitted(t *testing.T) {
 	r.within(20*time.Second, "it stays not ready", func() bool { return r.e.Ready(r.ctx) == nil })
 }
 
-// A decision that takes long is logged with the name of the document whose expressions cost most in it.
+// A slow decision is logged with the name of the document whose expressions cost most in it.
 func TestSlowDecisionIsLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -18,10 +18,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// repeating is a store that runs every decision twice, as a database does that finds a conflict at the commit.
+// repeating is a store that runs every decision twice, like a database that finds a conflict at the commit.
 type repeating struct {
 	store.Store
-	defined atomic.Int64 // routing keys that were declared, in transactions that were committed
+	defined atomic.Int64 // routing keys declared in committed transactions
 }
 
 func (s *repeating) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
@@ -57,8 +57,7 @@ func (d declaring) AddName(ctx context.Context, of store.NameKind, name string, 
 	return d.Tx.AddName(ctx, of, name, at)
 }
 
-// Counters count what was committed, once, however often it was decided; what a worker hands back when it is shut down is
-// not lost.
+// Counters count commits once, however often they were decided; an attempt that a worker hands back at its shutdown is not lost.
 func TestCountersCountCommits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Store = &repeating{Store: o.Store} })
@@ -102,7 +101,7 @@ func TestCountersCountCommits(t *testing.T) {
 	}
 }
 
-// What was cancelled meanwhile ends when its worker hands it back, and is not lost either.
+// A cancelled execution ends when its worker hands it back, and is not lost either.
 func TestHandBackOfWhatWasCancelled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -120,7 +119,7 @@ func TestHandBackOfWhatWasCancelled(t *testing.T) {
 	}
 }
 
-// An attempt that its host took away counts as handed back, and the log says why.
+// An attempt that its host ended counts as handed back, and the log has the reason.
 func TestTakenByHostIsLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -153,7 +152,7 @@ func TestAcceptedAreCounted(t *testing.T) {
 	}
 }
 
-// A routing key is declared once by the transaction that first puts something into it, and by no later one.
+// The transaction that first uses a routing key declares it, and no later one.
 func TestRoutingKeyIsDeclaredOnce(t *testing.T) {
 	t.Parallel()
 	s := &repeating{}
@@ -180,7 +179,7 @@ tasks:
 	}
 }
 
-// A routing key that a transaction declares and does not commit is not looked into.
+// A routing key that a transaction declares without committing is not read.
 func TestRoutingKeyOfARollBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

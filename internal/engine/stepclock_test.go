@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// earlyClock gives transactions a time that they have read before others committed, until they look at a workflow, as PostgreSQL does:
-// it reads its clock when a transaction begins, and each later statement sees what was committed meanwhile.
+// earlyClock gives transactions a time read before others committed, until they read a workflow. PostgreSQL does the same: it reads its
+// clock when a transaction begins, and each later statement sees newer commits.
 type earlyClock struct {
 	store.Store
 	early atomic.Pointer[time.Time] // nil: the store's own clock
@@ -41,9 +41,8 @@ func (t *earlyTx) LockWorkflows(ctx context.Context, knownWorkflows []store.Know
 	return t.Tx.LockWorkflows(ctx, knownWorkflows)
 }
 
-// Of two tasks that end in two transactions at once, the one that commits last may have read its clock first. Its step
-// ends the workflow, and that end is not earlier than the other task's. Replay, which each rig does at its end, would
-// find that a task had not ended.
+// If two tasks end in two transactions at once, the one that commits last may have read its clock first. Its step ends the workflow, and
+// that end must not be earlier than the other task's. Otherwise the replay at the end of each rig finds that a task had not ended.
 func TestWorkflowEndsAfterItsTasks(t *testing.T) {
 	t.Parallel()
 	s := &earlyClock{}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A tick is a signal as well where some rule listens to its schedule, and nowhere else; the rule runs once for it.
+// A tick makes a signal only if a rule listens to its schedule; the rule runs once for it.
 func TestTicksAreSignals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

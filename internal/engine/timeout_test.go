@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A workflow that times out has as many attempts as its policy gives it, by itself and as the task of another one, and each
-// begins with tasks of its own.
+// A workflow that times out has as many attempts as its policy allows, by itself and as the task of another one, and each begins with its
+// own tasks.
 func TestWorkflowTimeoutRetries(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -77,7 +77,7 @@ tasks:
 	}
 }
 
-// A sleep that was over before its deadline has completed, however late the engine looks: it was down for a minute.
+// A sleep that ended before its deadline has completed, however late the engine looks: here it was down for a minute.
 func TestSleepOverBeforeItsTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

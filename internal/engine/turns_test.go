@@ -11,19 +11,19 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// heavy is an expression that takes some hundredths of a second and is allowed. It is 1000.
+// heavy is an allowed expression that takes some hundredths of a second. Its value is 1000.
 const heavy = "lists.range(1000).map(x, lists.range(20).map(y, x * y).size()).size()"
 
-// heavyInput is an input of ten of them, of which SharedWork allows a part, under a name such as "input".
+// heavyInput is an input with n of them, under names such as "input". SharedWork allows a part of them.
 func heavyInput(n int) string {
 	return "{all: [" + strings.TrimSuffix(strings.Repeat(`"${{ `+heavy+` }}", `, n), ", ") + "]}"
 }
 
-// fewTurns is how many costly ones may be done before what is not costly: it is looked at before each turn, and the test looks every few
+// fewTurns is how many costly turns may precede cheap work: the loop looks for cheap work before each turn, and the test looks every few
 // milliseconds at most.
 const fewTurns = 20
 
-// count is how many of some are so.
+// count counts the elements that meet a condition.
 func count[T any](all []T, so func(T) bool) (n int) {
 	for _, x := range all {
 		if so(x) {
@@ -33,7 +33,7 @@ func count[T any](all []T, so func(T) bool) (n int) {
 	return n
 }
 
-// Waits with a heavy condition take turns behind a wait that has none, on the same subject and on another one; and end.
+// Waits with a heavy condition take turns after a wait without one, on the same subject and on another one; and end.
 func TestCostlyWaitsTakeTurns(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define(paid)
@@ -68,8 +68,8 @@ func TestCostlyWaitsTakeTurns(t *testing.T) {
 	})
 }
 
-// Rules with heavy conditions and inputs, and rules of actions with heavy inputs, take turns behind a rule that has none, on the same
-// trigger and on another one; and fire.
+// Rules with heavy conditions and inputs, and rules of actions with heavy inputs, take turns after a cheap rule, on the same trigger and on
+// another one; and fire.
 func TestCostlyRulesTakeTurns(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define("name: heavy\nkind: action\naction: noop\nwith: " + heavyInput(3) + "\n")
@@ -111,7 +111,7 @@ func TestCostlyRulesTakeTurns(t *testing.T) {
 	})
 }
 
-// Schedules with heavy inputs take turns behind one that has none, and tick.
+// Schedules with heavy inputs take turns after a cheap one, and tick.
 func TestCostlySchedulesTakeTurns(t *testing.T) {
 	r := newRig(t)
 	r.toTheHour()
@@ -133,7 +133,7 @@ func TestCostlySchedulesTakeTurns(t *testing.T) {
 	}
 }
 
-// Windows of rules with heavy inputs take turns behind a window of one that has none, and close.
+// Windows of rules with heavy inputs take turns after a window of a cheap one, and close.
 func TestCostlyWindowsTakeTurns(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.apply("kind: rule\nname: a\non: t\nbatch: {key: '${{ signal.subject }}', size: 2, wait: 1h}\nrun: {action: noop, input: " + heavyInput(5) + "}\n---\n" +

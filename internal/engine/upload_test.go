@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// withBlobs gives the engine a place for blobs.
+// withBlobs gives the engine a blob store.
 func withBlobs(t *testing.T) func(*Options) {
 	return func(o *Options) {
 		s, err := file.Open(t.TempDir())
@@ -30,7 +30,7 @@ func withBlobs(t *testing.T) func(*Options) {
 	}
 }
 
-// upload sends a text and returns what submissions name it by.
+// upload uploads a text and returns its name for submissions.
 func (r *rig) upload(text string) string {
 	r.Helper()
 	sum := sha256.Sum256([]byte(text))
@@ -40,7 +40,7 @@ func (r *rig) upload(text string) string {
 	return blob.SumText(sum)
 }
 
-// read is what a worker gets of a blob that an execution names.
+// read is what a worker reads of a blob that an execution names.
 func (r *rig) read(h *hand, a handoff.Assignment, name string, from int64) string {
 	r.Helper()
 	f, err := r.e.GetBlob(r.ctx, h.session, handoff.BlobQuery{Execution: a.Execution, Attempt: a.Attempt, Name: name, From: from})
@@ -60,8 +60,8 @@ func stdin(name string) Submission {
 	return Submission{Action: "code", Input: fmt.Appendf(nil, `{"language": "python", "source": "1", "stdin": {"blob": %q}}`, name)}
 }
 
-// Code that names an upload gets it; code that names one that is not there is refused with the place and the name, also in a
-// batch, where its neighbours are accepted.
+// Code that names an upload gets it; code that names a missing one is refused with the place and the name, also in a batch, whose other
+// submissions are accepted.
 func TestSubmissionsNameUploads(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -89,12 +89,12 @@ func TestSubmissionsNameUploads(t *testing.T) {
 				t.Errorf("%v and %v", out[0].Err, out[1].Err)
 			}
 		}
-		r.submit(Submission{Action: "noop", Input: fmt.Appendf(nil, `{"image": {"blob": %q}}`, missing)}) // it may mean something else
+		r.submit(Submission{Action: "noop", Input: fmt.Appendf(nil, `{"image": {"blob": %q}}`, missing)}) // the name may mean something else here
 	}, withBlobs(t))
 }
 
-// An upload is gone a day after it was sent, with its bytes, but for one that an execution names: also a task of a workflow,
-// also after it has ended, until retention removes it.
+// An upload and its bytes are removed a day after it was sent, unless an execution names it: also a task of a workflow, also an ended one,
+// until retention removes it.
 func TestUploadsAreKeptForExecutions(t *testing.T) {
 	t.Parallel()
 	var blobs *file.Store
@@ -170,7 +170,7 @@ tasks:
 	look("in the end")
 }
 
-// A retry names the uploads of its request itself: they stay when retention has removed the execution that was tried again.
+// A retry keeps the uploads of its request when retention has removed its original.
 func TestRetriesKeepUploads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withBlobs(t), func(o *Options) { o.Retention = time.Hour })

@@ -10,14 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// hostileValues are values that an expression can make and that no store, no header and no program's environment takes
-// everywhere.
+// hostileValues are values that an expression can return and that some store, header or environment of a program does not accept.
 var hostileValues = []string{
 	`"a\u0000b"`, `"\u0000"`, `"\ud800"`, `"\ufffe\u202e"`, `""`, `"` + strings.Repeat("k", 513) + `"`, `"` + strings.Repeat("x", 300<<10) + `"`,
 	`null`, `true`, `-1`, `1e308`, `9223372036854775807`, `0.5`, `[]`, `[[[]]]`, `{}`, `{"a\u0000": "b\u0000"}`, `["a\u0000b", 1, null]`,
 }
 
-// valueFields are the places of a workflow that take what an expression makes, each as the settings of a task.
+// valueFields are the places of a workflow for values of expressions, each as the settings of a task.
 var valueFields = map[string]string{
 	"with":                 `action: noop, with: {v: "${{ tasks.source.output.v }}"}`,
 	"whole with":           `action: noop, with: "${{ tasks.source.output }}"`,
@@ -38,7 +37,7 @@ var valueFields = map[string]string{
 	"action's input":       `action: keyed, with: {v: "${{ tasks.source.output.v }}"}`,
 }
 
-// Whatever an expression makes, in whatever field: the workflow ends and says what is wrong, and one beside it completes.
+// Whatever an expression returns, in any field: the workflow ends with the reason, and another one completes.
 func TestHostileValuesInEveryField(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// walk carries out the commands of one file of testdata/walk.
+// walk executes the commands of one file of testdata/walk.
 type walk struct {
 	testing.TB
 	*rig
@@ -28,28 +28,28 @@ type walk struct {
 	ends     []func() // of the rig
 	ids      map[string]flow.ID
 	names    []string          // of executions, in the order of their submission
-	shown    map[string]string // how each stood after the last command
+	shown    map[string]string // the state of each after the last command
 	began    time.Time
 	workers  map[string]*walker
 	attempts map[string]*walkAttempt // by execution, and by worker and execution
-	settle   func()                  // waits until the engine has nothing to do; nil: the output is awaited
+	settle   func()                  // waits until the engine is idle; nil: the output is awaited
 }
 
-// walker is a worker of a walk. die ends the renewal of its lease.
+// walker is a worker of a walk.
 type walker struct {
 	*hand
 	die context.CancelFunc
 }
 
-// walkAttempt is what a worker was given, and how many of its events were reported.
+// walkAttempt is an attempt of a worker, and how many of its events were reported.
 type walkAttempt struct {
 	handoff.Assignment
 	by   *walker
 	sent int64
 }
 
-// TestWalk runs the files of testdata/walk (its README.md lists the commands): on SQLite with a clock that moves only while the
-// engine has nothing to do, and, where no time passes in a file, on PostgreSQL. With -rewrite it writes the outputs anew.
+// TestWalk runs the files of testdata/walk (its README.md lists the commands): on SQLite with a clock that moves only while the engine is
+// idle, and files in which no time passes also on PostgreSQL. With -rewrite it writes the outputs anew.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/walk/*.txt")
@@ -85,7 +85,7 @@ func walkThrough(t *testing.T, path string, engine func(testing.TB, ...func(*Opt
 			changed, stop := w.e.WatchAll()
 			stand, changes := w.changes()
 			if d.Cmd == "serve" {
-				changes = "" // who is next is any of those whose turns are at the same time
+				changes = "" // of simultaneous turns, any may be next
 			}
 			if out := show() + changes; settle != nil || out == d.Expected || time.Now().After(deadline) {
 				stop()
@@ -124,7 +124,7 @@ func (w *walk) end() {
 	w.ends, w.workers = nil, nil
 }
 
-// run carries out a command, and returns what shows its result; how executions have changed is shown behind that.
+// run executes a command, and returns what shows its result, followed by the changed executions.
 func (w *walk) run(d *datadriven.TestData) (show func() string) {
 	names := namesIn(d.CmdArgs)
 	switch d.Cmd {
@@ -196,7 +196,7 @@ func (w *walk) run(d *datadriven.TestData) (show func() string) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		time.Sleep(span) // of the bubble: TestWalk runs files with pass in synctest alone
+		time.Sleep(span) // of the bubble: TestWalk runs files with pass only in synctest
 	case "restart":
 		for _, x := range w.workers {
 			x.die()
@@ -216,7 +216,7 @@ func (w *walk) run(d *datadriven.TestData) (show func() string) {
 	return func() string { return "" }
 }
 
-// namesIn are the arguments that have no value.
+// namesIn are the arguments without a value.
 func namesIn(args []datadriven.CmdArg) (names []string) {
 	for _, a := range args {
 		if len(a.Vals) == 0 {
@@ -226,7 +226,7 @@ func namesIn(args []datadriven.CmdArg) (names []string) {
 	return names
 }
 
-// says shows an error, in which sessions have the names of their workers.
+// says shows an error, with the names of workers instead of their sessions.
 func (w *walk) says(err error) func() string {
 	var text string
 	if err != nil {
@@ -238,7 +238,7 @@ func (w *walk) says(err error) func() string {
 	return func() string { return text }
 }
 
-// lost shows the sessions that were lost, the latest first.
+// lost shows the lost sessions, the latest first.
 func (w *walk) lost() string {
 	var out strings.Builder
 	for _, s := range w.e.LostSessions() {
@@ -247,7 +247,7 @@ func (w *walk) lost() string {
 	return out.String()
 }
 
-// ask hands the requests of commands to the committer, together or one after the other, and waits for the answers. It shows the refusals.
+// ask sends the requests of commands to the committer, together or one after the other, and waits for the answers. It shows the refusals.
 func (w *walk) ask(together bool, commands ...datadriven.TestData) func() string {
 	var refused strings.Builder
 	var ops []op
@@ -273,7 +273,7 @@ func (w *walk) ask(together bool, commands ...datadriven.TestData) func() string
 	return refused.String
 }
 
-// request is one request, and what waits for its answer and says why it was refused.
+// request is one request, and a function that waits for its answer and returns the refusal.
 func (w *walk) request(d *datadriven.TestData, name string) (op, func() string) {
 	failed := func(err error) string {
 		if err == nil {
@@ -382,7 +382,7 @@ func (w *walk) open(name string, embedded bool) {
 		for {
 			select {
 			case <-time.After(e.Lease() / 3):
-				_, _ = e.Renew(ctx, id) // a lost session shows in what it is given
+				_, _ = e.Renew(ctx, id) // a lost session shows in what it gets
 			case <-ctx.Done():
 				return
 			}
@@ -390,7 +390,7 @@ func (w *walk) open(name string, embedded bool) {
 	}(w.e)
 }
 
-// take gives a worker n executions at the most, and returns their names. It waits for one as long as it has patience.
+// take claims at most n executions for a worker, and returns their names. It waits for one as long as patient says.
 func (w *walk) take(worker string, n int, patient time.Duration) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(w.ctx, patient)
 	defer cancel()
@@ -404,7 +404,7 @@ func (w *walk) take(worker string, n int, patient time.Duration) (names []string
 	return names, err
 }
 
-// changes shows the executions that do not stand as they did after the last command.
+// changes shows the executions whose state has changed since the last command.
 func (w *walk) changes() (stand map[string]string, says string) {
 	stand = map[string]string{}
 	for _, name := range w.names {

@@ -12,19 +12,19 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// scripted is a store that fails as a file says, and keeps what each transaction wrote of the executions that the file names.
+// scripted is a store that fails as the file says, and records what each transaction wrote of the executions that the file names.
 type scripted struct {
 	store.Store
 	mu     sync.Mutex
 	names  map[flow.ID]string
-	fault  string // refuses, locks, or loses: what happens to the next transactions
+	fault  string // refuses, locks, or loses: the failure of the next transactions
 	of     []string
 	passed []string
-	awaken []string // executions whose waiting callers were told of the end
+	awaken []string // executions whose waiting callers were woken by the end
 }
 
-// set says what fails: "refuses a b" takes no rows of these, "locks a" has another transaction hold a when it is written with
-// others, "loses answer" commits the next transaction and does not say so, and "works" nothing.
+// set sets the failure: "refuses a b" takes no rows of these, "locks a" locks a when it is written with others, "loses answer" commits the
+// next transaction without an answer, and "works" ends the failure.
 func (p *scripted) set(args []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

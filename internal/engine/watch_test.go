@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Callers that a commit tells of an end return together, and the committer waits for them: see pause. A caller that watches every
-// change, or whose execution goes on, does not count.
+// Callers that a commit wakes for an end return together, and the committer waits for them: see linger. Callers that watch every change, or
+// whose execution continues, do not count.
 func TestACommitCountsTheCallersThatItTellsOfAnEnd(t *testing.T) {
 	t.Parallel()
 	b := newWatchers()
@@ -29,8 +29,7 @@ func TestACommitCountsTheCallersThatItTellsOfAnEnd(t *testing.T) {
 	}
 }
 
-// Those that watch every execution are told when a worker comes and goes, of pauses and of signals: screens of queues
-// and workers wait for that.
+// WatchAll fires when a worker comes and goes, for pauses and for signals: screens of queues and workers need that.
 func TestWatchersHearOfWorkersPausesAndSignals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

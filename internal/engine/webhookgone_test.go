@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// A caller that has gone is asked for nothing more: a test of rules ends with the signal that it is at.
+// A test of rules whose caller has gone ends with its current signal.
 func TestCallerOfRulesTestGoes(t *testing.T) {
 	t.Parallel()
 	ctx, leave := context.WithCancel(t.Context())
@@ -21,7 +21,7 @@ func TestCallerOfRulesTestGoes(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.NewID = func() flow.ID {
 			if made.Add(1); leaves.Load() {
-				leave() // while the first signal is looked at
+				leave() // while the first signal is read
 			}
 			return newID()
 		}
@@ -46,7 +46,7 @@ func TestCallerOfRulesTestGoes(t *testing.T) {
 	}
 }
 
-// A test of rules computes for a second, and says that there are signals that it has not looked at.
+// A test of rules computes for a second, and reports the signals that it has not read.
 func TestTestsOfRulesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// looking is a store that counts the looks at definitions.
+// looking is a store that counts the reads of definitions.
 type looking struct {
 	store.Store
 	looks atomic.Int64
@@ -28,7 +28,7 @@ func (s *looking) Definitions(ctx context.Context, after string, n int) ([]store
 	return s.Store.Definitions(ctx, after, n)
 }
 
-// Requests to webhooks that there are not cost no look into the store each, and nothing is kept of them.
+// Requests to unknown webhooks do not each cost a read of the store, and are not cached.
 func TestUnknownWebhooks(t *testing.T) {
 	t.Parallel()
 	s := &looking{}

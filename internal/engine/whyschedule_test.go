@@ -48,7 +48,7 @@ func TestWhySchedule(t *testing.T) {
 	}
 }
 
-// countingStore counts the definitions that are read one by one.
+// countingStore counts the definitions that are read one at a time.
 type countingStore struct {
 	store.Store
 	reads int
@@ -59,7 +59,7 @@ func (s *countingStore) Definition(ctx context.Context, name string, version int
 	return s.Store.Definition(ctx, name, version)
 }
 
-// A list of schedules takes two reads however many there are, also by a replica that knows none of them.
+// A list of schedules takes two reads for any number of schedules, even on a replica that knows none of them.
 func TestSchedulesInTwoReads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -34,7 +34,7 @@ func (s *shared) Notifications(ctx context.Context) (<-chan store.Notification, 
 	return nil, errors.New("no notifications")
 }
 
-// Two replicas take turns with one workflow: each follows it by the changes of the other, and none counts its children.
+// Two replicas take turns with one workflow: each follows it by the changes of the other, and neither counts its children.
 func TestWorkflowOfTwoReplicas(t *testing.T) {
 	t.Parallel()
 	wide := func(o *Options) { o.Wide, o.Exclusive = 3, false }
@@ -66,7 +66,7 @@ outputs: {n: "${{ tasks.all.output.n }}"}
 		if x := r.ended(id); x.Stage != flow.Completed || string(x.Outcome.Output) != `{"n":40}` {
 			r.Errorf("%s %s %+v", x.Stage, x.Outcome.Output, x.Outcome.Error)
 		}
-		// The check of each step counts, too.
+		// The check of each step counts as well.
 		if n := counted.counts.Load() - counted.checks.Load(); n > 3 {
 			r.Errorf("one replica counted the children %d times", n)
 		}
@@ -114,7 +114,7 @@ func ints(n int) json.RawMessage {
 	return b
 }
 
-// uncommitted is a store that works transactions out and then cannot commit them.
+// uncommitted is a store that runs transactions and then fails to commit them.
 type uncommitted struct {
 	store.Store
 	on atomic.Bool
@@ -129,8 +129,7 @@ func (u *uncommitted) Update(ctx context.Context, decide func(context.Context, s
 	})
 }
 
-// A list of items that was evaluated in a transaction that was not committed is not used later: the next attempt of the task
-// that it comes from has another one.
+// A list of items that an uncommitted transaction evaluated is not used later: the next attempt of its source task has another one.
 func TestItemsOfAnUncommittedTransaction(t *testing.T) {
 	t.Parallel()
 	u := &uncommitted{}
@@ -166,7 +165,7 @@ outputs: {r: "${{ tasks.each.output }}"}
 	}, func(o *Options) { u.Store, o.Store = o.Store, u })
 }
 
-// A failing workflow of many children ends those that wait for a worker page by page, and looks for them once.
+// A failing workflow of many children ends those that wait for a worker page by page, and searches for them once.
 func TestWideFailure(t *testing.T) {
 	t.Parallel()
 	c := &counting{}
@@ -205,7 +204,7 @@ tasks:
 	}, func(o *Options) { o.Rows = 40; c.Store, o.Store = o.Store, c })
 }
 
-// Cancelling a workflow of many children ends them page by page, in transactions of their own.
+// Cancelling a workflow of many children ends them page by page, in separate transactions.
 func TestWideCancel(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -248,7 +247,7 @@ tasks:
 	}, func(o *Options) { o.Rows = 25 })
 }
 
-// What one transaction creates is bounded in bytes: the children of a wide fan-out that are each handed much come in many.
+// The creations of one transaction are bounded in bytes: the children of a wide fan-out with large inputs come in many transactions.
 func TestFanOutIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	const size, children, most = 2000, 200, 20_000
@@ -280,7 +279,7 @@ outputs: {n: "${{ size(tasks.each.output) }}"}
 	}, func(o *Options) { o.Bytes = most; m.Store, o.Store = o.Store, m })
 }
 
-// measuring measures how many bytes of payload one transaction creates.
+// measuring measures the bytes of payload that one transaction creates.
 type measuring struct {
 	store.Store
 	largest atomic.Int64

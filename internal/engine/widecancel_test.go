@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// outcomesRead counts the outcomes of children that workflows' steps read.
+// outcomesRead counts the outcomes of children that the steps of workflows read.
 type outcomesRead struct {
 	store.Store
 	n atomic.Int64
@@ -35,8 +35,8 @@ func (t *outcomesReadTx) Outcomes(ctx context.Context, workflowAttempt store.Wor
 	return all, err
 }
 
-// A cancel of a workflow writes to each child a short text, and its last step reads none of their outcomes: with a reason of 4,096
-// bytes the end of 2,000 children wrote 16 MB in one transaction, and the end of a workflow of 100,000 read 400 MB.
+// A cancel of a workflow writes a short text to each child, and its last step does not read their outcomes: with a reason of 4,096 bytes
+// the end of 2,000 children wrote 16 MB in one transaction, and the end of a workflow of 100,000 read 400 MB.
 func TestCancelOfAWideWorkflowIsCheap(t *testing.T) {
 	t.Parallel()
 	read := &outcomesRead{}
@@ -84,7 +84,7 @@ func (s *childSearches) Search(ctx context.Context, f store.Filter) (store.Found
 	return found, err
 }
 
-// A kill of a workflow looks for the children that run, and does not read those that wait: it read 10,000 on PostgreSQL in a second.
+// A kill of a workflow searches for running children, and does not read the waiting ones: it used to read 10,000 on PostgreSQL in a second.
 func TestKillOfAWideWorkflowReadsWhatRuns(t *testing.T) {
 	t.Parallel()
 	counted := &childSearches{}

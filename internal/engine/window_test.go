@@ -15,19 +15,19 @@ import (
 
 const debounced = "kind: rule\nname: d\non: t\nif: default(signal.data.skip, false) == false\ndebounce: {key: '${{ signal.subject }}', quiet: %s, at_most: %s, keep: %s}\nrun: {action: noop, input: {n: '${{ signal.data.n }}'}}\n"
 
-// closes lets the windows close that are due.
+// closes closes the due windows.
 func (r *rig) closes() {
 	r.Helper()
 	for {
 		if pause, err := r.e.closeDue(r.ctx); err != nil {
 			r.Fatal(err)
-		} else if pause > windowsRaced { // less: the engine's own loop is at it
+		} else if pause > windowsRaced { // less: the engine's own loop is closing them
 			return
 		}
 	}
 }
 
-// inputs are the inputs of all executions of an action, sorted by their creation.
+// inputs are the inputs of all executions of an action, in the order of their creation.
 func (r *rig) inputs(action string) string {
 	r.Helper()
 	all, err := store.List(r.ctx, r.store, store.Filter{Action: action, Limit: 100})
@@ -46,7 +46,7 @@ func (r *rig) emitN(subject string, n int) flow.ID {
 	return r.emit(Emission{Trigger: "t", Subject: subject, Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}).Signal
 }
 
-// One execution stands for all signals until none has come for a while, each key by itself.
+// One execution represents all signals until none has come for a while, separately for each key.
 func TestDebounce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -86,7 +86,7 @@ func TestDebounce(t *testing.T) {
 	}
 }
 
-// A window closes in the end though signals never stop to come, and may be for the first of them.
+// A window closes even if signals never stop coming, and may keep the first of them.
 func TestDebounceAtMost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -101,7 +101,7 @@ func TestDebounceAtMost(t *testing.T) {
 	}
 }
 
-// On either store, and by servers that close windows at once, each signal is enforced once.
+// On either store, with servers that close windows at once, each signal is enforced once.
 func TestDebounceRaces(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -148,7 +148,7 @@ func TestDebounceRaces(t *testing.T) {
 	})
 }
 
-// shaded is a store in which the engine's loop finds no window that is due until the test lets it.
+// shaded is a store in which the engine's loop finds no due window until the test allows it.
 type shaded struct {
 	store.Store
 	open atomic.Bool
@@ -161,13 +161,12 @@ func (s *shaded) DueWindows(ctx context.Context, now time.Time, n int) ([]store.
 	return s.Store.DueWindows(ctx, now, n)
 }
 
-// A signal and the closing of the window that it joins may go into one transaction, in either order: it is folded, or held in a window of
-// its own.
+// A signal and the closing of its window may go into one transaction, in either order: the signal is folded, or buffered in a new window.
 func TestWindowClosesBesideSignal(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"the signal", "the closing"} {
 		t.Run(first+" first", func(t *testing.T) {
-			s := &shaded{} // the loop would close the window in a transaction of its own
+			s := &shaded{} // otherwise the loop would close the window in its own transaction
 			r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
 			r.apply(fmt.Sprintf(debounced, "10h", "12h", "last"))
 			held := r.emitN("x", 1)
@@ -209,7 +208,7 @@ func TestWindowClosesBesideSignal(t *testing.T) {
 	}
 }
 
-// inOneBatch has requests wait for a transaction one after the other, and go into it together.
+// inOneBatch makes requests wait for a transaction one after the other, and go into it together.
 func (r *rig) inOneBatch(do ...func() error) {
 	r.Helper()
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -240,7 +239,7 @@ func (r *rig) inOneBatch(do ...func() error) {
 	}
 }
 
-// A window that more join than one execution stands for before it closes is closed in parts.
+// A window that gets more signals before it closes than one execution represents is closed in parts.
 func TestWindowOverItsSize(t *testing.T) {
 	t.Parallel()
 	const more = 300
@@ -287,7 +286,7 @@ func TestWindowOverItsSize(t *testing.T) {
 	}
 }
 
-// A window whose execution the store refuses has failed for what it holds, and the windows beside it close in the same round.
+// A window whose execution the store refuses has failed for its signals, and other windows close in the same round.
 func TestWindowsBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	isolated(t, func(r *rig, s *refusing) {

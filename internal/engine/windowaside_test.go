@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// later is a store in which the document of one definition is of a later version of Pawl.
+// later is a store in which one definition's document is of a later version of Pawl.
 type later struct {
 	store.Store
 	name atomic.Pointer[string]
@@ -29,7 +29,7 @@ func (s *later) Definition(ctx context.Context, name string, version int) (store
 	return d, err
 }
 
-// rewrite lets a definition be of a later version, and the engine read its rules and triggers anew.
+// rewrite makes a definition one of a later version, and the engine read its rules and triggers again.
 func (s *later) rewrite(r *rig, name string) {
 	r.Helper()
 	s.name.Store(&name)
@@ -42,7 +42,7 @@ func (s *later) rewrite(r *rig, name string) {
 	}
 }
 
-// A server that cannot decode the version of a rule which has held signals leaves the window to others.
+// A server that cannot decode the version of a rule that buffered signals leaves the window to others.
 func TestWindowOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	s := &later{}
@@ -63,7 +63,7 @@ func TestWindowOfALaterVersion(t *testing.T) {
 	r.within(patience, "the window was not closed", func() bool { return r.enforced(id) == "d ran" })
 }
 
-// The signals of a trigger whose document this server cannot read are kept: another server may know that they are kept for long.
+// Signals of a trigger whose document this server cannot read are kept: another server may know a long retention.
 func TestRetentionOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	s := &later{}
@@ -83,7 +83,7 @@ func TestRetentionOfALaterVersion(t *testing.T) {
 	}
 }
 
-// A window that holds nothing is removed.
+// An empty window is removed.
 func TestEmptyWindow(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
@@ -92,7 +92,7 @@ func TestEmptyWindow(t *testing.T) {
 		r.within(patience, "the batch did not run", func() bool { return strings.HasSuffix(r.enforced(id), " ran") })
 		rule, _, _ := strings.Cut(r.enforced(id), " ")
 		n := r.signal(id).Number
-		for _, number := range []int64{n, n + 1000} { // one that is not held any more, and one that is not there
+		for _, number := range []int64{n, n + 1000} { // one that is not buffered any more, and one that does not exist
 			key := store.WindowKey{Rule: rule, Key: fmt.Sprint(number)}
 			past := time.Now().Add(-time.Hour).Truncate(time.Microsecond)
 			if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
@@ -109,7 +109,7 @@ func TestEmptyWindow(t *testing.T) {
 	})
 }
 
-// A signal that cannot be read fails, whether it leads a window or is one of a batch, and cannot be tried again; those beside it run.
+// A signal that cannot be read fails, whether it leads a window or is in a batch, and cannot be retried; the other signals run.
 func TestWindowsOfDamagedSignals(t *testing.T) {
 	t.Parallel()
 	s := &damaging{}
@@ -137,7 +137,7 @@ func TestWindowsOfDamagedSignals(t *testing.T) {
 	}
 }
 
-// A rule that holds signals runs no more often than its storm says, and pauses itself.
+// A rule that buffers signals runs no more often than its storm allows, and pauses itself.
 func TestStormOfWindows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -164,7 +164,7 @@ func TestStormOfWindows(t *testing.T) {
 	}
 }
 
-// ordering is a store that notes what a transaction of a retry locks, in order, and counts the looks for switches.
+// ordering is a store that records what the transaction of a retry locks, in order, and counts the reads of switches.
 type ordering struct {
 	store.Store
 	locks    atomic.Pointer[[]string]
@@ -213,7 +213,7 @@ func TestRetryLocksInOrder(t *testing.T) {
 	}
 }
 
-// The rules of all receivers that are gone are looked up together.
+// The rules of all receivers that answered 410 are read together.
 func TestReceiversGoneTogether(t *testing.T) {
 	t.Parallel()
 	s := &ordering{}

@@ -63,7 +63,7 @@ func (r *rig) unpack(b []byte) *archives.Unpacked {
 	return out
 }
 
-// rewritten is an archive whose rows were changed, with right checksums; a row that becomes nil is left out.
+// rewritten is an archive with changed rows and right checksums; a row that becomes nil is left out.
 func rewritten(t testing.TB, whole []byte, change func(*archive.Row) *archive.Row) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -105,7 +105,7 @@ tasks:
   last: {needs: [each, sub], action: work, with: {last: "${{ tasks.each.output[2] }}"}}
 `
 
-// archived runs a workflow with everything that an archive can have, and returns its execution and one of code.
+// archived runs a workflow with everything that an archive can have, and returns its execution and a code execution.
 func (r *rig) archived() (workflow, code flow.ID) {
 	r.Helper()
 	r.Define("name: work\naction: noop")
@@ -151,7 +151,7 @@ func (r *rig) archived() (workflow, code flow.ID) {
 	return workflow, code
 }
 
-// everything is what a reader can see of a tree.
+// everything is all that readers can see of a tree.
 func (r *rig) everything(id flow.ID) map[string]string {
 	r.Helper()
 	all := map[string]string{}
@@ -200,8 +200,8 @@ func (r *rig) content(name string) string {
 	return string(b)
 }
 
-// What was exported is seen elsewhere as it was, with its logs, blobs and definitions under their versions, and is exported from there as
-// it is. (The rigs look at the invariants and replay every history when the test ends.)
+// An unpacked archive shows the same as its source, with logs, blobs and definitions under their versions, and exports the same archive
+// again. (When the test ends, the rigs verify the invariants and replay every history.)
 func TestArchive(t *testing.T) {
 	betweenStores(t, func(from, to *rig) {
 		from.Define("name: outer\ntasks:\n  other: {action: noop}") // so that version 2 is the archive's first one
@@ -241,7 +241,7 @@ func TestArchive(t *testing.T) {
 	})
 }
 
-// Nothing of an archive comes among executions or definitions that are there.
+// An archive is not unpacked into a store with executions or definitions.
 func TestUnpackRefusesAStoreInUse(t *testing.T) {
 	from := onSQLite(t)
 	_, code := from.archived()
@@ -261,7 +261,7 @@ func TestUnpackRefusesAStoreInUse(t *testing.T) {
 	})
 }
 
-// What has not ended, is a task of a workflow, or is not there is not exported, and the error says what to do.
+// Executions that have not ended, are tasks of a workflow, or do not exist are not exported, and the error says what to do.
 func TestExportRefuses(t *testing.T) {
 	r := onSQLite(t)
 	r.Define("name: outer\ntasks:\n  a: {action: noop}")
@@ -285,7 +285,7 @@ func TestExportRefuses(t *testing.T) {
 	r.Ended(open)
 }
 
-// Archives that somebody has written, with right checksums and wrong contents, are refused with what is wrong.
+// Forged archives with right checksums and wrong contents are refused with the mistake.
 func TestForgedArchives(t *testing.T) {
 	from := onSQLite(t)
 	workflow, code := from.archived()
@@ -299,7 +299,7 @@ func TestForgedArchives(t *testing.T) {
 			return r
 		}
 	}
-	// without leaves out what stands behind an execution.
+	// without leaves out the rows after an execution.
 	without := func(id flow.ID, is func(*archive.Row) bool) func(*archive.Row) *archive.Row {
 		var at flow.ID
 		return func(r *archive.Row) *archive.Row {
@@ -366,7 +366,7 @@ func TestForgedArchives(t *testing.T) {
 		"an action's definition": {"it is a workflow, and its definition work@1 is not one", func(r *archive.Row) *archive.Row {
 			switch {
 			case r.Execution == nil:
-			case r.Execution.ID == workflow: // its tasks have the definition that it is given
+			case r.Execution.ID == workflow: // its tasks get its definition
 				return r
 			case r.Execution.Kind == flow.KindNoop && r.Execution.Action == "work":
 				r.Execution.Kind = flow.KindWorkflow
@@ -465,7 +465,7 @@ func TestForgedArchives(t *testing.T) {
 	}
 }
 
-// unpacked unpacks an archive into a store of its own, by an engine that does not run.
+// unpacked unpacks an archive into an empty store, with an engine that does not run.
 func unpacked(t *testing.T, whole []byte) error {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.InMemory, sqlite.Options{})
@@ -515,7 +515,7 @@ tasks:
 outputs: {all: "${{ tasks.sum.output.all }}"}
 `
 
-// What ended out of the cache is seen elsewhere as that.
+// An execution that ended with a kept outcome shows that after it is unpacked.
 func TestArchiveOfCached(t *testing.T) {
 	betweenStores(t, func(from, to *rig) {
 		from.Define(cached)

@@ -30,13 +30,13 @@ var extremes = []string{
 	`"0001-01-01T00:00:00Z"`, `"1969-12-31T23:59:59Z"`, `"9999-12-31T23:59:59Z"`, `"ex_00000000000000000000000000"`, `"ex_7zzzzzzzzzzzzzzzzzzzzzzzzz"`,
 }
 
-// leaf is a field of a row: of which line of an archive, and where in that.
+// leaf is a field of a row: the line of the archive, and the path in it.
 type leaf struct {
 	line int
 	path string
 }
 
-// forgery is a genuine archive of which single fields can be replaced.
+// forgery is a genuine archive whose single fields can be replaced.
 type forgery struct {
 	whole  []byte
 	lines  [][]byte
@@ -69,7 +69,7 @@ func newForgery(t testing.TB, whole []byte, ids ...flow.ID) *forgery {
 	return f
 }
 
-// leavesOf are the paths of all values within one; of lists, of the first element.
+// leavesOf are the paths of all values in a value; of lists, only of the first element.
 func leavesOf(value any, path string) (all []string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -85,7 +85,7 @@ func leavesOf(value any, path string) (all []string) {
 	return all
 }
 
-// replaced is a value with another one at a path.
+// replaced is a copy of a value with another one at a path.
 func replaced(value any, path []string, by any) any {
 	if len(path) == 0 {
 		return by
@@ -101,7 +101,7 @@ func replaced(value any, path []string, by any) any {
 	return value
 }
 
-// with is the archive with another value in a field, sealed as a genuine one; false: no row can have that.
+// with is the archive with another value in a field, sealed as a genuine one; false: no row can have that value.
 func (f *forgery) with(t testing.TB, at leaf, text string) ([]byte, bool) {
 	t.Helper()
 	var line, by any
@@ -148,7 +148,7 @@ func (f *forgery) with(t testing.TB, at leaf, text string) ([]byte, bool) {
 	return b.Bytes(), true
 }
 
-// opened opens an archive as pawl open does. It reports the reason when the archive is refused, which is one that says what is wrong.
+// opened opens an archive as pawl open does. It returns the error if the archive is refused; the error must name the mistake.
 func opened(t testing.TB, whole []byte, look func(url string)) error {
 	t.Helper()
 	panics := &bytes.Buffer{}
@@ -176,14 +176,14 @@ func opened(t testing.TB, whole []byte, look func(url string)) error {
 	return nil
 }
 
-// readers are the paths that a client of an opened archive may ask for, beneath an execution and beside it.
+// readers are the paths that a client of an opened archive may request, for an execution and beside it.
 var readers = []string{"", "/tasks", "/logs", "/logs/summary", "/logs/search?q=e", "/events", "/timeline", "/replay", "/why", "/result", "/stdin",
 	"/stdin/bytes", "/attempts/1", "/files/out"}
 
 var lists = []string{"executions", "executions:count?label=k%3Dv", "evaluations", "definitions", "definitions/outer", "definitions/outer/graph", "definitions/outer/versions",
 	"queues", "keys", "workers", "stats", "pauses", "activity", "signals", "schedules", "rules", "enforcements"}
 
-// lookAt asks for everything, and wants an answer to each that is not a failure of the server.
+// lookAt requests everything, and fails if an answer is a failure of the server.
 func (f *forgery) lookAt(t testing.TB, url string) {
 	t.Helper()
 	client := &http.Client{Timeout: time.Minute}
@@ -206,7 +206,7 @@ func (f *forgery) lookAt(t testing.TB, url string) {
 	}
 }
 
-// A forged archive is refused with what is wrong, or shown: no value of any field makes a request fail, hang or panic.
+// A forged archive is refused with its mistake, or shown: no value of any field makes a request fail, hang or panic.
 func TestExtremesOfEveryField(t *testing.T) {
 	from := onSQLite(t)
 	workflow, code := from.archived()

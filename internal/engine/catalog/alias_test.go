@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// A version that was applied for an alias other than the latest is not what the name stands for, also on a server that has just read that
-// the name has no alias.
+// A version that was applied for an alias other than the latest is not the version of the plain name, even on a server that has just read
+// that the name has no alias.
 func TestTriedVersionBesideAnOldAnswer(t *testing.T) {
 	ctx := t.Context()
 	s, err := sqlite.Open(ctx, ":memory:", sqlite.Options{})

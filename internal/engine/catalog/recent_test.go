@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// After three quarters of LatestFor one of 100 callers asks the store again, and the other 99 use the version that is known. After LatestFor
-// all of them ask. The clock is that of the bubble.
+// After three quarters of LatestFor, one of 100 callers asks the store again, and the other 99 use the known version. After LatestFor all
+// of them ask. The clock is that of the bubble.
 func TestRecent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestRecent(t *testing.T) {
 			t.Errorf("the answer is %d, %t", v, ok)
 		}
 		time.Sleep(LatestFor * 4 / 5)
-		asking() // one of them, which gets no answer
+		asking() // one of them; it gets no answer
 		time.Sleep(LatestFor / 5)
 		if n := asking(); n != 100 {
 			t.Errorf("%d callers do not take what is too old", n)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// found pages through what meets a condition, oldest first, and returns the inputs' n.
+// found pages through the executions that meet a condition, oldest first, and returns their inputs' n.
 func found(r *enginetest.Rig, text string, f store.Filter) (labels []string, pages int) {
 	r.Helper()
 	q, err := r.Engine.Finder().Query(r.Ctx, text, time.Now())
@@ -80,7 +80,7 @@ func TestFind(t *testing.T) {
 			"input.customer in (a, b) and status = completed": "[0 1]",
 			"output.score >= 0.5 or error = boom":             "[0 1 2 4]",
 			"input.items[0].id = 7":                           "[0]",
-			`input.items[0].id = "7"`:                         "[]", // what is in quotes is text
+			`input.items[0].id = "7"`:                         "[]", // a quoted value is a text
 			`input.items[0].id = "8"`:                         "[1]",
 			`input.items[0].id in ("7", x)`:                   "[]",
 			`input.items[0].id < "8"`:                         "[0]",
@@ -158,7 +158,7 @@ func TestFindByWorker(t *testing.T) {
 	w.Complete(a, "{}")
 }
 
-// Of no more than so many executions inputs are read for one page, and the next goes on there.
+// One page reads the inputs of a bounded number of executions, and the next page continues there.
 func TestFindReadsSoManyInputs(t *testing.T) {
 	t.Parallel()
 	r := enginetest.OnSQLite(t)

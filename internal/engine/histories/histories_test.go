@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/replay"
 )
 
-// A history beyond the bound takes no memory: a caller is refused, and a replay of all histories counts it as not known and goes on.
+// A history beyond the bound is not read into memory: a caller is refused, and a replay of all histories counts it as unknown and
+// continues.
 func TestLongHistoriesAreNotReplayed(t *testing.T) {
 	r := enginetest.OnSQLite(t)
 	h := r.Worker()

@@ -2,7 +2,7 @@ package txn
 
 import "testing"
 
-// someTx is a transaction of which only the parts are used.
+// someTx is a transaction of which only Parts is used.
 type someTx struct {
 	Tx
 	parts Parts
@@ -25,7 +25,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A transaction that uses no capability looks for its part at each hook.
+// A transaction that does not use a capability still looks for its part at each hook.
 func TestMadePartAllocatesNothing(t *testing.T) {
 	type questions struct{}
 	tx := &someTx{}

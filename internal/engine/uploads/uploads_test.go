@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// An upload with another sum stores nothing; the second of the same bytes is the first.
+// An upload with a wrong checksum stores nothing; a second upload of the same bytes is the first one.
 func TestUploads(t *testing.T) {
 	enginetest.OnEachStore(t, func(r *enginetest.Rig) {
 		if _, _, err := r.Engine.Uploads().Put(r.Ctx, blob.Sum{1}, strings.NewReader("x")); !errors.Is(err, uploads.ErrWrongSum) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Failures are told in words and not as JSON.
+// Failures are described in words and not as JSON.
 func TestFailuresAreToldInWords(t *testing.T) {
 	for _, c := range []struct {
 		ev   flow.Event
@@ -26,7 +26,7 @@ func TestFailuresAreToldInWords(t *testing.T) {
 	}
 }
 
-// What is days away has its date: "until 00:00:00Z" said nothing of an execution that is to start in a year.
+// A moment that is days away has its date: "until 00:00:00Z" was useless for an execution that is to start in a year.
 func TestMomentsHaveTheirDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it is midnight, 2000-01-01 UTC
 		now := time.Now()

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// TestWhySaysWhatAHandlerWaitsFor has the last note of the attempt in hand, and none of an earlier attempt's.
+// TestWhySaysWhatAHandlerWaitsFor checks that the answer has the last note of the running attempt, and none of an earlier one.
 func TestWhySaysWhatAHandlerWaitsFor(t *testing.T) {
 	t.Parallel()
 	enginetest.OnEachStore(t, func(r *enginetest.Rig) {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// explained asks, and fails unless the answer as a whole says everything that is wanted and nothing that is not.
+// explained asks, and fails unless the whole answer has everything that is wanted and nothing that is not.
 func explained(r *enginetest.Rig, id flow.ID, wants ...string) api.Why {
 	r.Helper()
 	w, err := r.Engine.Why(r.Ctx, id)
@@ -45,7 +45,7 @@ func child(r *enginetest.Rig, of flow.ID, task string, index int) flow.ID {
 	return children[0].Execution
 }
 
-// TestWhyDescendsToTheRootCause asks of a workflow five levels above what keeps it.
+// TestWhyDescendsToTheRootCause asks why a workflow five levels above the cause waits.
 func TestWhyDescendsToTheRootCause(t *testing.T) {
 	t.Parallel()
 	enginetest.OnEachStore(t, func(r *enginetest.Rig) {
@@ -73,7 +73,7 @@ tasks:
 	})
 }
 
-// TestWhyOfManyTasksIsBounded looks at few of them, however many there are and however deep they are nested.
+// TestWhyOfManyTasksIsBounded checks that an answer reads few tasks, however many there are and however deep they are nested.
 func TestWhyOfManyTasksIsBounded(t *testing.T) {
 	t.Parallel()
 	r := enginetest.OnSQLite(t)
@@ -150,7 +150,7 @@ func TestWhyNamesTheHoldersOfSlots(t *testing.T) {
 	})
 }
 
-// TestWhyNamesWhatIsMissingAsFlagsHaveIt asks for a container where no worker runs them.
+// TestWhyNamesWhatIsMissingAsFlagsHaveIt submits a container while no worker runs containers.
 func TestWhyNamesWhatIsMissingAsFlagsHaveIt(t *testing.T) {
 	t.Parallel()
 	r := enginetest.OnSQLite(t, func(o *engine.Options) {
@@ -170,7 +170,7 @@ func TestWhyNamesWhatIsMissingAsFlagsHaveIt(t *testing.T) {
 	explained(r, r.Submit(engine.Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)}), `has runtime "boat"`, "pawl worker --queues default --runtime boat")
 }
 
-// TestWhySaysWhereALimitIsRaised tells a key that came with a submission from one of a definition.
+// TestWhySaysWhereALimitIsRaised distinguishes a key of a submission from one of a definition.
 func TestWhySaysWhereALimitIsRaised(t *testing.T) {
 	t.Parallel()
 	r := enginetest.OnSQLite(t)
@@ -182,7 +182,7 @@ func TestWhySaysWhereALimitIsRaised(t *testing.T) {
 	explained(r, child(r, w, "a", 0), "raised in task a of its workflow's definition")
 }
 
-// TestWhyTellsTheLastFailureInWords has no JSON in it.
+// TestWhyTellsTheLastFailureInWords checks that the answer has no JSON.
 func TestWhyTellsTheLastFailureInWords(t *testing.T) {
 	t.Parallel()
 	r := enginetest.OnSQLite(t)
