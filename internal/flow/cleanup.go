@@ -2,19 +2,17 @@ package flow
 
 import "time"
 
-// BoundCleanup lets the clean-up of a workflow that was ordered to end last no longer than until. The first bound of a workflow above stays
-// where the workflow's own is later.
+// BoundCleanup limits the clean-up of a workflow that was ordered to end. A later bound never replaces an earlier one.
 func (d *Draft) BoundCleanup(until time.Time) {
 	if c := d.State.Cancel; c != nil && d.Kind == KindWorkflow && !until.IsZero() && (c.Until.IsZero() || until.Before(c.Until)) {
 		d.order(func(c *CancelOrder) { c.Until = until })
 	}
 }
 
-// BeginCleanup notes that tasks of a workflow survive the order to end it and are run before it ends.
+// BeginCleanup records that some tasks of a workflow survive the order to end and run before its end.
 func (d *Draft) BeginCleanup() { d.order(func(c *CancelOrder) { c.Cleaning = true }) }
 
-// EndCleanup orders a workflow that was ordered to end to do so without clean-up, or without the rest of it. It reports whether that
-// is new.
+// EndCleanup makes a workflow that was ordered to end skip its clean-up, or the rest of it. It reports whether that is new.
 func (d *Draft) EndCleanup() bool {
 	if c := d.State.Cancel; c == nil || c.Over || d.Kind != KindWorkflow {
 		return false
@@ -23,22 +21,22 @@ func (d *Draft) EndCleanup() bool {
 	return true
 }
 
-// EndAtOnce has an order to end carried out without clean-up: a workflow runs no tasks for that, or none any more, and the program of
-// another execution gets no grace. The tasks of a workflow are ended in the same way.
+// EndAtOnce makes an order to end skip the clean-up: a workflow starts no clean-up tasks and ends the running ones, and the program of
+// another execution gets no grace. The tasks of a workflow end in the same way.
 func (d *Draft) EndAtOnce() {
 	if c := d.State.Cancel; c != nil && !c.Kill {
 		d.order(func(c *CancelOrder) { c.Over, c.Kill = true, true })
 	}
 }
 
-// KeyOrder notes the idempotency key of the request that an order to end comes from.
+// KeyOrder records the idempotency key of the request with an order to end.
 func (d *Draft) KeyOrder(key string) {
 	if c := d.State.Cancel; c != nil && c.Key != key {
 		d.order(func(c *CancelOrder) { c.Key = key })
 	}
 }
 
-// order changes the order to end in a copy: the state that was loaded shares it.
+// order changes a copy of the order to end, because the loaded state shares it.
 func (d *Draft) order(change func(*CancelOrder)) {
 	c := *d.State.Cancel
 	change(&c)

@@ -8,9 +8,9 @@ import (
 // ErrorCode is a code that the error of an execution of a built-in kind, or of any execution, can have.
 type ErrorCode struct {
 	Code string
-	// Kinds are those whose executions end with it; none: executions of every kind, custom handlers included.
+	// Kinds are the kinds whose executions end with it; none: all kinds, including custom handlers.
 	Kinds []Kind
-	Stage Stage // that the attempt ends in
+	Stage Stage // in which the attempt ends
 	Retry RetryUse
 	// Meaning is a sentence for the reference of codes and for messages.
 	Meaning string
@@ -20,12 +20,12 @@ type ErrorCode struct {
 type RetryUse uint8
 
 const (
-	RetryOn     RetryUse = iota // tried again where the policy's On has it, or has nothing
+	RetryOn     RetryUse = iota // retried if the policy's On has it, or is empty
 	RetryNever                  // never tried again
-	RetryAlways                 // tried again whatever On has
+	RetryAlways                 // retried whatever On has
 )
 
-// Codes of calls over HTTP that got no answer. One that took too long ends with CodeTimeout.
+// Codes of HTTP calls that got no answer. A call that took too long ends with CodeTimeout.
 const (
 	CodeDNSFailed         = "dns_failed"
 	CodeConnectionRefused = "connection_refused"
@@ -36,10 +36,10 @@ const (
 	CodeConnectionFailed  = "connection_failed"
 )
 
-// connectionCodes are what CodeConnectionFailed stands for in a policy: the same call may succeed later.
+// connectionCodes are the codes behind CodeConnectionFailed in a policy: the same call may succeed later.
 var connectionCodes = []string{CodeDNSFailed, CodeConnectionRefused, CodeConnectionLost, CodeUnreachable, CodeTLSFailed}
 
-// CodeHTTP is how a status that was not expected is listed; the code itself has the number, as in http_503.
+// CodeHTTP is the listed form of an unexpected status; the code itself has the number, as in http_503.
 const CodeHTTP = "http_STATUS"
 
 var (
@@ -47,7 +47,7 @@ var (
 	calls    = []Kind{KindHTTP, KindLLM, KindWebhook}
 )
 
-// errorCodes are the codes of executions. The test of package task holds them to what the code gives.
+// errorCodes are the codes of executions. The test of package task compares them with the codes that tasks return.
 var errorCodes = []ErrorCode{
 	{CodeTimeout, nil, TimedOut, RetryOn, "The attempt took longer than its timeout, or than the wall-clock limit of the program; of a wait: no signal came in time"},
 	{CodeTotalTimeout, nil, TimedOut, RetryNever, "Everything together, retries included, took longer than total_timeout"},

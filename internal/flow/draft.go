@@ -11,17 +11,16 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Draft is an execution about which a transaction decides: its state as it was read, its state now, and the events that
-// lead from one to the other. Decisions change the draft only; the shell commits it under the condition that the stored
-// state is still Before.
+// Draft is an execution that a transaction decides about: its state as it was read, its state now, and the events that lead from one to the
+// other. Decisions change the draft only; the shell commits it under the condition that the stored state is still Before.
 type Draft struct {
 	*Execution
 	Before State // as read; the zero State for a new execution
 	New    bool
 	Events []Event // decided, in order, numbered from Before.NextSeq
 
-	// InboxAdd are events to keep ahead of a gap; InboxBelow is the number under which kept events are to be dropped
-	// (0: none), because they have been applied or their attempt is over.
+	// InboxAdd are events to keep ahead of a gap. Kept events below InboxBelow are dropped (0: none), because they were
+	// applied or their attempt has ended.
 	InboxAdd   []Event
 	InboxBelow int64
 }
@@ -35,9 +34,9 @@ func Load(x *Execution) *Draft { return &Draft{Execution: x, Before: x.State} }
 // Submit opens the first attempt of a new execution.
 func Submit(id ID, r Request) *Draft {
 	d := &Draft{Execution: &Execution{ID: id, Request: r, State: State{NextSeq: 1}}, New: true}
-	d.Events = make([]Event, 0, 3) // requested, scheduled and, where a worker waits for it, provisioning
+	d.Events = make([]Event, 0, 3) // requested, scheduled and, if a worker waits for it, provisioning
 	if err := d.record(EvRequested, r.CreatedAt, nil); err != nil {
-		panic(err) // the table has a row for a new execution, or nothing works at all
+		panic(err) // the table has a row for a new execution, or nothing works
 	}
 	d.QueuedAt = r.CreatedAt
 	if r.NotBefore.After(r.CreatedAt) {
@@ -51,7 +50,7 @@ func (d *Draft) Changed() bool {
 	return d.New || len(d.Events) > 0 || len(d.InboxAdd) > 0 || d.State != d.Before
 }
 
-// record appends an event of the engine's own and moves the stage as the table says.
+// record appends an event of the engine and moves the stage as the table says.
 func (d *Draft) record(t EventType, at time.Time, data json.RawMessage) error {
 	return d.append(Event{Type: t, At: at, Data: data})
 }
@@ -67,7 +66,7 @@ func (d *Draft) append(e Event) error {
 	d.Stage = to
 	e.Seq, e.Attempt, e.Outcome, e.At = d.NextSeq, d.Attempt, nil, d.moment(e.At)
 	if c := d.State.Cancel; c != nil && e.Type == EventType(c.As.String()) && e.At.Before(c.At) {
-		e.At = c.At // an end by order is not earlier than the order: for a total_timeout it would be before the deadline
+		e.At = c.At // an ordered end is not earlier than the order: a total_timeout could otherwise end before its deadline
 	}
 	if c := d.State.Cancel; c != nil && e.Type == EvCancelled {
 		e.Data = withOrder(e.Data, c.At)
@@ -78,9 +77,8 @@ func (d *Draft) append(e Event) error {
 	return nil
 }
 
-// moment is the time of an event that is decided now: never before the event before it. Two servers read the database's
-// clock and then commit, and the later commit may have read the clock first: without this, "scheduled" at 59.453 would be
-// followed by "provisioning" at 59.441.
+// moment is the time of an event that is decided now, but not before the previous event. Two servers read the database's clock and then
+// commit, and the later commit may have read the clock first: "scheduled" at 59.453 could be followed by "provisioning" at 59.441.
 func (d *Draft) moment(now time.Time) time.Time {
 	if now.Before(d.EventAt) {
 		return d.EventAt
@@ -92,7 +90,7 @@ func (d *Draft) delay(until time.Time) {
 	d.Place, d.WakeAt, d.QueuedAt = Delayed, until, until
 }
 
-// SetSlot stores the moment from which the rate lets the execution begin, and delays it until then.
+// SetSlot stores the time at which the rate lets the execution begin, and delays it until then.
 func (d *Draft) SetSlot(at, now time.Time) {
 	d.SlotAt = at
 	if at.After(now) {
@@ -100,20 +98,20 @@ func (d *Draft) SetSlot(at, now time.Time) {
 	}
 }
 
-// Due reports whether the draft waits for its turn and no longer for its time.
+// Due reports whether the draft waits only for its turn and not for its time.
 func (d *Draft) Due(now time.Time) bool {
 	return (d.Stage == Requested || d.TakenOut()) && d.Place != Waiting &&
 		(d.Place != Delayed || !d.WakeAt.After(now) && (!d.StandsStill() || d.WaitsForSlot()))
 }
 
-// TakenOut reports whether the execution was in its queue when it was put aside: it was admitted, and is neither there
-// nor holds a slot of its key. It waits for its time, or in the wait list of its key.
+// TakenOut reports whether the execution was put aside from its queue: it was admitted, but has left the queue and holds no slot of its
+// key. It waits for its time, or in the wait list of its key.
 func (x *Execution) TakenOut() bool {
 	return x.Stage == Scheduled && (x.Place == Delayed || x.Place == Waiting)
 }
 
-// Wait puts the draft into its key's wait list with the given ticket. It counts as waiting from the moment it was due. One
-// that was put aside in its queue waits there in the stage that it has, which is no event.
+// Wait puts the draft into its key's wait list with a ticket. It counts as waiting from the moment it was due. An execution that was put
+// aside from its queue waits there in its old stage, without an event.
 func (d *Draft) Wait(ticket int64, now time.Time) error {
 	if !d.TakenOut() {
 		if err := d.record(EvWaiting, now, object("key", d.Key)); err != nil {
@@ -124,8 +122,8 @@ func (d *Draft) Wait(ticket int64, now time.Time) error {
 	return nil
 }
 
-// Schedule admits the draft: it takes its key's slot, if it has a key, and its place in the queue. What the engine runs
-// itself starts at once. One that was put aside in its queue goes back there, which is no event: it is scheduled already.
+// Schedule admits the draft: it takes its key's slot, if it has a key, and its place in the queue. An execution that the engine runs itself
+// starts at once. One that was put aside from its queue returns to it without an event: it is scheduled already.
 func (d *Draft) Schedule(ticket int64, now time.Time) error {
 	if err := d.enqueue(ticket, nil, now); err != nil || !d.Kind.ByEngine() {
 		return err
@@ -143,16 +141,16 @@ func (d *Draft) enqueue(ticket int64, data json.RawMessage, now time.Time) error
 	return nil
 }
 
-// EnqueueSuspended is Schedule of what the engine runs itself and whose action is paused: it waits as other executions wait for
-// a worker, until Begin.
+// EnqueueSuspended is Schedule for an execution that the engine runs itself and whose action is paused: it waits until Begin, as others
+// wait for a worker.
 func (d *Draft) EnqueueSuspended(ticket int64, now time.Time) error {
 	return d.enqueue(ticket, object("paused", d.Action), now)
 }
 
-// IsSuspension reports whether an event of type EvScheduled is of what the engine runs itself and did not begin then.
+// IsSuspension reports whether an EvScheduled belongs to an execution that the engine runs itself and that did not begin then.
 func IsSuspension(e *Event) bool { return len(e.Data) > 0 }
 
-// Begin starts what the engine runs itself.
+// Begin starts an execution that the engine runs itself.
 func (d *Draft) Begin(now time.Time) error {
 	if err := d.Claim(ID{}, engineName, now); err != nil {
 		return err
@@ -164,7 +162,7 @@ func (d *Draft) Begin(now time.Time) error {
 	return nil
 }
 
-// Claim hands the draft off to a worker session, whose name is for people.
+// Claim hands the draft off to a worker session, whose name is only for display.
 func (d *Draft) Claim(session ID, name string, now time.Time) error {
 	if err := d.record(EvProvisioning, now, object("worker", name)); err != nil {
 		return fmt.Errorf("claim: %w", err)
@@ -173,15 +171,15 @@ func (d *Draft) Claim(session ID, name string, now time.Time) error {
 	return nil
 }
 
-// engineName is the worker of what the engine runs, or ends before any worker could.
+// engineName is the worker of executions that the engine runs, or ends before any worker could run them.
 const engineName = "engine"
 
-// ClaimedByEngine reports whether an event of type EvProvisioning is of what no worker session was given.
+// ClaimedByEngine reports whether an EvProvisioning belongs to an execution that no worker session claimed.
 func ClaimedByEngine(e *Event) bool {
 	return bytes.Equal(e.Data, object("worker", engineName))
 }
 
-// WakeAgainAt sets when the engine looks again at an execution that it runs itself, as State.WakeAt says; zero: no time is set.
+// WakeAgainAt sets when the engine looks again at an execution that it runs itself (State.WakeAt); zero: no time is set.
 func (d *Draft) WakeAgainAt(at time.Time) { d.WakeAt = at }
 
 // Bounds of the pause before an execution that was put aside is tried again: it doubles from the first to the last.
@@ -190,9 +188,9 @@ const (
 	lastAside  = 10 * time.Minute
 )
 
-// PutAside leaves the execution alone for a while, because a decision about it was refused. It leaves its queue or its line, where it would
-// be in the way of others. What is Held stays Held. One that was Ready gives up its key's slot: where the key is full when it is tried
-// again, it waits in the key's wait list.
+// PutAside postpones the execution for a while, because a decision about it was refused. It leaves its queue or its wait list, where it
+// would block others. A Held execution stays Held. A Ready one gives up its key's slot: if the key is full when it is tried again, it waits
+// in the key's wait list.
 func (d *Draft) PutAside(reason string, now time.Time) {
 	d.Aside = d.Aside.Again(reason, now)
 	if d.Place == Ready || d.Place == Waiting {
@@ -200,7 +198,7 @@ func (d *Draft) PutAside(reason string, now time.Time) {
 	}
 }
 
-// Again is what a is after one more refusal; a is nil before the first.
+// Again is a after one more refusal; a is nil before the first.
 func (a *Aside) Again(reason string, now time.Time) *Aside {
 	times := 1
 	if a != nil {
@@ -213,7 +211,7 @@ func (a *Aside) Again(reason string, now time.Time) *Aside {
 	return &Aside{Until: now.Add(pause), Times: times, Reason: Clipped(reason, AsideLimit)}
 }
 
-// Clipped is a text without what stores do not take, cut to a length.
+// Clipped is a text, cut to a length, without characters that stores do not accept.
 func Clipped(s string, limit int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
 	if len(s) > limit {
@@ -225,13 +223,13 @@ func Clipped(s string, limit int) string {
 // ClearAside ends the aside before the next decision. If that decision is refused as well, the execution is put aside again.
 func (d *Draft) ClearAside() { d.Aside = nil }
 
-// Advance records what a workflow did next; data says which tasks.
+// Advance records a step of a workflow; data names the tasks.
 func (d *Draft) Advance(data json.RawMessage, now time.Time) error {
 	return d.record(EvAdvanced, now, data)
 }
 
-// Finish ends something that the engine runs itself (or, for Cancelled and TimedOut, something that no worker holds), or
-// opens the next attempt if its policy says so. random is in [0, 1).
+// Finish ends an execution that the engine runs itself (or, for Cancelled and TimedOut, one that no worker holds), or opens the next
+// attempt if its policy says so. random is in [0, 1).
 func (d *Draft) Finish(stage Stage, o Outcome, now time.Time, random float64) error {
 	if d.Place == Held && !d.Owner.IsZero() {
 		return fmt.Errorf("%w: %s is held by %s", ErrIllegalMove, d.ID, d.Owner.Text(SessionPrefix))
@@ -243,8 +241,8 @@ func (d *Draft) Finish(stage Stage, o Outcome, now time.Time, random float64) er
 	return nil
 }
 
-// Reject ends an execution whose request turned out to be impossible. It passes every stage, with the engine as its owner,
-// as everything that fails does.
+// Reject ends an execution whose request turned out to be impossible. It passes every stage, with the engine as its owner, like every
+// failure.
 func (d *Draft) Reject(e *Error, now time.Time) error {
 	if err := d.record(EvScheduled, now, nil); err != nil {
 		return fmt.Errorf("reject: %w", err)
@@ -259,7 +257,7 @@ func (d *Draft) Reject(e *Error, now time.Time) error {
 	return d.Finish(Failed, Outcome{Error: e}, now, 0)
 }
 
-// Reuse ends a new execution with the outcome of the one that ReusedOf names. Nobody owns it at any time and nothing runs.
+// Reuse ends a new execution with the outcome of the one that ReusedOf names. It has no owner and nothing runs.
 func (d *Draft) Reuse(output json.RawMessage, now time.Time) error {
 	if d.ReusedOf.IsZero() {
 		return fmt.Errorf("%w: %s names no execution whose outcome it reuses", ErrIllegalMove, d.ID)
@@ -271,7 +269,7 @@ func (d *Draft) Reuse(output json.RawMessage, now time.Time) error {
 	return nil
 }
 
-// Override ends a new execution with the output that the client of a rerun has set. The execution is never claimed, and nothing runs.
+// Override ends a new execution with an output that the client of a rerun has set. It is never claimed, and nothing runs.
 func (d *Draft) Override(output json.RawMessage, now time.Time) error {
 	by := d.AsRerun().OverriddenBy
 	if by == "" {
@@ -284,9 +282,9 @@ func (d *Draft) Override(output json.RawMessage, now time.Time) error {
 	return nil
 }
 
-// Cancel ends the execution at once when no worker holds it; otherwise it leaves an order to its owner. stage is Cancelled,
-// TimedOut or, for a workflow, Failed. Cancelling what is already being cancelled changes nothing, except that an order to
-// end one attempt (a workflow's timeout) gives way to one that ends the execution. What has finished gives ErrFinished.
+// Cancel ends the execution at once if no worker holds it; otherwise it leaves an order for its owner. stage is Cancelled, TimedOut or, for
+// a workflow, Failed. A second cancel changes nothing, except that an order to end the execution replaces an order to end one attempt (a
+// workflow's timeout). If the execution has finished, the error is ErrFinished.
 func (d *Draft) Cancel(stage Stage, code, reason string, now time.Time) error {
 	if d.Stage.Terminal() {
 		return ErrFinished
@@ -300,9 +298,8 @@ func (d *Draft) Cancel(stage Stage, code, reason string, now time.Time) error {
 	return d.Finish(stage, Outcome{Error: &Error{Code: code, Message: reason}}, now, 0)
 }
 
-// Inherit gives an attempt that one session holds to another: the next process of the same worker, which goes on with it.
-// What the session before says from then on is fenced. An attempt whose events have a gap stays: no worker is left to close
-// it.
+// Inherit moves an attempt from one session to another: the next process of the same worker, which continues it. Later reports of the old
+// session are fenced. An attempt whose events have a gap is not moved: no worker is left to close the gap.
 func (d *Draft) Inherit(before, next ID) error {
 	if d.Place != Held || d.Owner != before || before.IsZero() || d.Inbox > 0 {
 		return fmt.Errorf("%w: attempt %d of %s is not %s's to hand on", ErrIllegalMove, d.Attempt, d.ID, before.Text(SessionPrefix))
@@ -311,8 +308,8 @@ func (d *Draft) Inherit(before, next ID) error {
 	return nil
 }
 
-// Lose takes ownership back from an owner that is gone and opens the next attempt, or ends the execution when its
-// attempts are spent or its end had been ordered. random is in [0, 1).
+// Lose takes ownership back from a lost owner and opens the next attempt, or ends the execution if its attempts are
+// spent or its end was ordered.
 func (d *Draft) Lose(reason string, now time.Time, random float64) error {
 	if over, err := d.takeBack(reason, now); over || err != nil {
 		return err
@@ -324,9 +321,9 @@ func (d *Draft) Lose(reason string, now time.Time, random float64) error {
 		Message: fmt.Sprintf("%s on each of %d attempts", reason, d.Spent())}}, now, random)
 }
 
-// LoseWithServer takes ownership back from an owner that was part of a server's process, which died during the evaluation of a document.
-// That is charged with the death, and the attempt does not count: up to freeLosses times, because work that kills its worker may do so
-// during an evaluation as well.
+// LoseWithServer takes ownership back from an owner in a server process that died during the evaluation of a document. The death is
+// attributed to the evaluation, and the attempt does not count: up to freeLosses times, because work that kills its worker may do so during
+// an evaluation as well.
 func (d *Draft) LoseWithServer(reason string, now time.Time, random float64) error {
 	if d.HandedBack >= freeLosses {
 		return d.Lose(reason, now, random)
@@ -334,23 +331,22 @@ func (d *Draft) LoseWithServer(reason string, now time.Time, random float64) err
 	return d.giveUp(reason, now, declined.Pause(d.HandedBack+1, 0))
 }
 
-// Reasons for which an attempt is taken back that does not count: the whole of that of HandBack, and the ends of those of Decline and
-// LoseWithServer, behind the name of the worker.
+// Reasons of attempts that are taken back and do not count: the whole reason of HandBack, and the ends of those of Decline and
+// LoseWithServer, after the name of the worker.
 const (
 	ReasonShutDown = "the worker was shut down"
 	ReasonDeclined = " declined it"
 	ReasonCrashed  = " ended with its server, whose process died while it evaluated a document"
 )
 
-// HandBack takes ownership back from an owner that gives it up because it is shut down, and opens the next attempt at
-// once, or ends the execution when its end had been ordered. The attempt does not count.
+// HandBack takes ownership back from an owner that is shutting down, and opens the next attempt at once, or ends the
+// execution if its end was ordered. The attempt does not count.
 func (d *Draft) HandBack(reason string, now time.Time) error {
 	return d.giveUp(reason, now, 0)
 }
 
-// Decline takes ownership back from an owner that cannot run an attempt and has not begun it. It is HandBack with a pause: a
-// server and a worker that disagree about what the worker runs would otherwise fill the history with thousands of attempts
-// a second.
+// Decline takes ownership back from an owner that cannot run an attempt and has not begun it. It is HandBack with a pause: without it, a
+// server and a worker that disagree about what the worker runs would fill the history with thousands of attempts a second.
 func (d *Draft) Decline(reason string, now time.Time) error {
 	if d.Stage != Provisioning {
 		return fmt.Errorf("%w: attempt %d of %s has begun", ErrIllegalMove, d.Attempt, d.ID)
@@ -358,7 +354,7 @@ func (d *Draft) Decline(reason string, now time.Time) error {
 	return d.giveUp(reason, now, declined.Pause(d.HandedBack+1, 0))
 }
 
-// declined has the pauses after attempts that were declined, taken away by their host, or lost with their server: 1 s, 2 s, 4 s, … 1 min.
+// declined has the pauses after attempts that were declined, ended by their host, or lost with their server: 1 s, 2 s, 4 s, … 1 min.
 var declined = Retry{Delay: time.Second, MaxDelay: time.Minute}
 
 func (d *Draft) giveUp(reason string, now time.Time, pause time.Duration) error {
@@ -369,7 +365,7 @@ func (d *Draft) giveUp(reason string, now time.Time, pause time.Duration) error 
 	return d.reopen(CodeWorkerLost, now, pause)
 }
 
-// takeBack takes ownership back, and ends the execution when that had been ordered.
+// takeBack takes ownership back, and ends the execution if that was ordered.
 func (d *Draft) takeBack(reason string, now time.Time) (over bool, err error) {
 	if err := d.record(EvLost, now, object("reason", reason)); err != nil {
 		return false, fmt.Errorf("recover: %w", err)
@@ -385,7 +381,7 @@ func (d *Draft) takeBack(reason string, now time.Time) (over bool, err error) {
 // Spent is how many attempts count, the current one included.
 func (s *State) Spent() int { return s.Attempt - s.HandedBack }
 
-// markStarted notes that the event just recorded began the work, unless an earlier attempt did.
+// markStarted records that the latest event began the work, unless an earlier attempt did.
 func (d *Draft) markStarted() {
 	if d.StartedAt.IsZero() {
 		d.StartedAt = d.EventAt
@@ -395,15 +391,15 @@ func (d *Draft) markStarted() {
 // Ended reports whether the execution ended in this decision.
 func (d *Draft) Ended() bool { return d.Place == Finished && d.Before.Place != Finished }
 
-// FreedKey reports whether the decision gave back the draft's slot of its key.
+// FreedKey reports whether the decision freed the draft's slot of its key.
 func (d *Draft) FreedKey() bool {
 	return d.Key != "" && d.Before.Place.HoldsKey() && !d.Place.HoldsKey()
 }
 
-// orderedAt is the member of a cancelled event's data that says when the end was ordered: the order itself is gone once it is obeyed.
+// orderedAt is the member of a cancelled event's data with the time of the order, which is deleted once it is obeyed.
 const orderedAt = "ordered_at"
 
-// withOrder adds the moment of an order to the data of an event. Data without room for it stays as it is.
+// withOrder adds the time of an order to the data of an event. Data without room for it is unchanged.
 func withOrder(data json.RawMessage, at time.Time) json.RawMessage {
 	member := object(orderedAt, at.UTC().Format(wirejson.Form))
 	switch {
@@ -415,20 +411,19 @@ func withOrder(data json.RawMessage, at time.Time) json.RawMessage {
 	return append(append(slices.Clone(data[:len(data)-1]), ','), member[1:]...)
 }
 
-// orderIn is the moment that withOrder has added to data; the zero time: none.
+// orderIn is the time that withOrder has added to data; the zero time: none.
 func orderIn(data json.RawMessage) (at time.Time) {
 	if i := bytes.LastIndex(data, []byte(`"`+orderedAt+`":"`)); i > 0 {
 		text := strings.TrimSuffix(string(data[i+len(orderedAt)+4:]), `"}`)
-		at, _ = time.Parse(time.RFC3339Nano, text) // other text is the owner's own
+		at, _ = time.Parse(time.RFC3339Nano, text) // another text belongs to the owner
 	}
 	return at
 }
 
 func errorData(e *Error) json.RawMessage { return EndData(e, nil) }
 
-// EndData is what the event says with which an attempt ends: the error's code and message and, where a host took the
-// attempt away, the reason that takenByHost reads; and, where the attempt's code had cases, how these ended, a JSON
-// value. nil: there is neither.
+// EndData is the data of the event that ends an attempt: the error's code and message, the reason for takenByHost if a
+// host ended the attempt, and, if the attempt's code had cases, their results as a JSON value. nil: there is neither.
 func EndData(e *Error, cases json.RawMessage) (data json.RawMessage) {
 	var pairs []string
 	if e != nil {
@@ -472,7 +467,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, q...)
 }
 
-// isPlain reports whether s is the same within the quotes of JSON, as encoding/json writes it: names and most reasons are.
+// isPlain reports whether s needs no escapes in JSON, as encoding/json writes it: true for names and most reasons.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Enforcement is what a rule has made of a signal. There is one of each rule and signal.
+// Enforcement is the result of a rule for a signal. There is one of each rule and signal.
 type Enforcement struct {
 	Signal    ID
 	Number    int64 // of the signal
@@ -15,10 +15,10 @@ type Enforcement struct {
 	Execution ID     // that it has started, or into which it was folded
 	Window    string // key of the window in which the signal is, or was, buffered; only read in the state EnforcementBuffered
 	At        time.Time
-	Reason    Reason // why nothing was started; zero where something was
+	Reason    Reason // why nothing was started; zero if something was
 }
 
-// Reason says why a rule has started nothing.
+// Reason is why a rule has started nothing.
 type Reason struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -29,21 +29,21 @@ type Reason struct {
 const (
 	ReasonIf             = "if"       // the condition cannot be evaluated
 	ReasonInput          = "input"    // the input, a key or a label cannot be evaluated
-	ReasonAction         = "action"   // the action does not take what it is given, or is not there
+	ReasonAction         = "action"   // the action refuses its input, or does not exist
 	ReasonLoop           = "loop"     // the rule has led to the signal itself
 	ReasonCircuitBreaker = "storm"    // it has run more often than it allows, and was paused
 	ReasonTooDeep        = "too_deep" // more rules have led to one another than the rule allows
 )
 
-// EnforcementState is what a rule has made of a signal.
+// EnforcementState is the state of an enforcement.
 type EnforcementState uint8
 
 // The states of an enforcement. Stores keep the numbers.
 const (
 	EnforcementRan      EnforcementState = 1 // it has started an execution
 	EnforcementBuffered EnforcementState = 2 // it waits in a window
-	EnforcementFolded   EnforcementState = 3 // an execution that was there stands for it
-	EnforcementRefused  EnforcementState = 4 // a bound of the rule kept it from starting one
+	EnforcementFolded   EnforcementState = 3 // an existing execution represents it
+	EnforcementRefused  EnforcementState = 4 // a bound of the rule prevented a start
 	EnforcementFailed   EnforcementState = 5 // the rule could not be evaluated
 )
 
@@ -60,7 +60,7 @@ func (s EnforcementState) String() string {
 	return enforcementStates[s-EnforcementRan]
 }
 
-// EnforcementStateOf is the state with a name; zero: there is none.
+// EnforcementStateOf is the state with a name; zero: unknown.
 func EnforcementStateOf(name string) EnforcementState {
 	for i, s := range enforcementStates {
 		if s == name {

@@ -15,23 +15,23 @@ type Execution struct {
 	Outcome *Outcome
 }
 
-// Request is what was asked for. It does not change after submission, except Queue: store.WaitLists.Reroute moves the
-// execution to another routing key of the same queue.
+// Request is the submitted request. It does not change after submission, except Queue: store.WaitLists.Reroute moves
+// the execution to another routing key of the same queue.
 type Request struct {
-	// Parent is the workflow execution that this one is a task of; zero for what a user submitted. (Parent, Task, Index)
+	// Parent is the workflow execution of which this one is a task; zero if a user submitted it. (Parent, Task, Index)
 	// within an attempt of the parent is unique.
 	Parent        ID
 	ParentAttempt int
 	Task          string
 	Index         int
 	Depth         int32 // workflows above this one
-	// NoCache says that no task of it, however deep, ends with an outcome from the cache. Outcomes of its tasks are put
+	// NoCache means that no task of it, at any depth, ends with an outcome from the cache. Outcomes of its tasks are put
 	// into the cache. It shares a word with Depth (TestExecutionsAreSmall).
 	NoCache bool
 
 	Action  string // the registered name, or the kind for ad-hoc work
 	Version int    // of the definition; 0 for ad-hoc work
-	Alias   string // by which the version was asked for; empty: by its number, or as the latest
+	Alias   string // the alias that was submitted; empty: a version number, or the latest
 	Kind    Kind
 
 	Queue    string
@@ -40,14 +40,14 @@ type Request struct {
 	Key      string // concurrency key; empty: none
 	KeyLimit int    // how many may hold Key at once
 	WhenFull WhenFull
-	Fair     Fair // between whom Key's slots are shared
+	Fair     Fair // who shares Key's slots in turns
 
-	Rate Rate // how often executions with its key begin
+	Rate Rate // how often executions with its key may begin
 
 	Settings
 	Retry Retry
 
-	// Input is what the submitter gave; With is what the handler gets, nil when it is Input itself.
+	// Input is from the submitter; With is for the handler, nil if it is Input itself.
 	Input json.RawMessage
 	With  json.RawMessage
 
@@ -57,46 +57,46 @@ type Request struct {
 	CreatedAt      time.Time
 	NotBefore      time.Time // zero: at once
 
-	// Signal is the signal for which a rule has started it; zero where no rule has. Rules are those that have led to it, the last one
-	// last; a retry or rerun of it has the same rules, and no signal.
+	// Signal is the signal for which a rule has started it; zero if no rule has. Rules are the rules that have led to it, in order; a retry or
+	// rerun of it has the same rules, and no signal.
 	Signal ID
 	Rules  []string
 
-	// RerunOf is the execution that this one runs again; zero for all others.
+	// RerunOf is the execution that this one reruns; zero if it is not a rerun.
 	RerunOf ID
-	// Rerun says more of a rerun, of an item of one, or of a retry; nil: nothing. Copies of the request share it, so it is
+	// Rerun has more fields of a rerun, of an item of one, or of a retry; nil for other requests. Copies of the request share it, so it is
 	// replaced and never changed.
 	Rerun *Rerun
 	// ReusedOf is the execution whose outcome this one ended with instead of running; zero: it ran. That execution ran
 	// itself: it has no ReusedOf.
 	ReusedOf ID
 
-	// Cache says under which hash the outcome is kept for executions with the same work, and for how long; nil: not at all. An execution that
-	// has ReusedOf as well has ended with an outcome from the cache.
+	// Cache is the hash under which the outcome is kept for executions with the same work, and for how long; nil: it is not kept. If ReusedOf
+	// is set as well, the execution has ended with an outcome from the cache.
 	Cache *Cache
 }
 
-// MaxCacheTime is how long outcomes are kept at most.
+// MaxCacheTime is how long an outcome may be kept.
 const MaxCacheTime = 30 * 24 * time.Hour
 
 // Cache is how an outcome is kept.
 type Cache struct {
-	Hash [sha256.Size]byte // of what it is to do
+	Hash [sha256.Size]byte // of its work
 	TTL  time.Duration
 }
 
-// Cached reports whether the execution ended with an outcome from the cache, and not with one that a rerun reuses.
+// Cached reports whether the execution ended with an outcome from the cache, and not with one reused by a rerun.
 func (r *Request) Cached() bool { return !r.ReusedOf.IsZero() && r.Cache != nil }
 
-// LeaveWorkflow makes this the request of an execution that is no task of a workflow.
+// LeaveWorkflow makes this the request of an execution that is not a task of a workflow.
 func (r *Request) LeaveWorkflow() {
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = ID{}, 0, "", 0, 0
 }
 
-// PayloadSize is how many bytes Input and With have together.
+// PayloadSize is the size of Input and With in bytes.
 func (r *Request) PayloadSize() int { return len(r.Input) + len(r.With) }
 
-// Payload is what the handler gets.
+// Payload is the input of the handler.
 func (r *Request) Payload() json.RawMessage {
 	if r.With != nil {
 		return r.With
@@ -104,10 +104,10 @@ func (r *Request) Payload() json.RawMessage {
 	return r.Input
 }
 
-// WhenFull says what a submission does when its concurrency key is full.
+// WhenFull is what a submission does if its concurrency key is full.
 type WhenFull string
 
-// What to do when a key is full. The zero value is WhenFullQueue.
+// Values of WhenFull. The zero value is WhenFullQueue.
 const (
 	WhenFullQueue        WhenFull = "queue"
 	WhenFullCancelNew    WhenFull = "cancel_new"
@@ -134,31 +134,31 @@ func (p Place) String() string { return placeNames[p] }
 // HoldsKey reports whether an execution in p counts against its concurrency key's limit.
 func (p Place) HoldsKey() bool { return p == Ready || p == Held }
 
-// State is what changes: the position, who holds it, and the deadlines that depend on them.
+// State is the changing part of an execution: its position, its owner, and the times that depend on them.
 type State struct {
-	// The first three fit into one word: with it, an execution of 888 bytes is allocated in 896, and one byte more would take 1,024.
+	// The first three fit into one word: with it, an execution of 888 bytes is allocated in 896; one byte more would take 1,024.
 	Stage   Stage
 	Place   Place
 	Inbox   int32 // events stored ahead of a gap, not yet applied
 	Attempt int
 	NextSeq int64 // number of the next event
-	Ticket  int64 // turn in the place; drawn when it entered Waiting or Ready
+	Ticket  int64 // turn in its place; drawn when it entered Waiting or Ready
 	Owner   ID    // worker session; zero when the engine owns it
-	// HandedBack counts the attempts that ended because their worker was shut down or could not run them, or because their host took
-	// them away (HostTook), or the process of their server died of something else (LoseWithServer). The program did not cause these ends, so
+	// HandedBack counts the attempts that ended because their worker was shut down or could not run them, because their host ended them
+	// (HostTook), or because the process of their server died of something else (LoseWithServer). The program did not cause these ends, so
 	// max_attempts does not count them.
 	HandedBack int
 
-	// WakeAt is when the engine looks at the execution again. Delayed: the end of the wait. Held, by kind: sleep: its end;
-	// rerun: the next look; ask: the next reminder, or the expiry; wait: its timeout; workflow: when a step that was
-	// postponed is due, or its pause ends. Zero: no time is set.
+	// WakeAt is when the engine looks at the execution again. Delayed: the end of the wait. Held, by kind: sleep: its end; rerun: the next
+	// look; ask: the next reminder, or the expiry; wait: its timeout; workflow: when a postponed step is due, or its pause ends. Zero: no time
+	// is set.
 	WakeAt time.Time
-	// QueuedAt is when the attempt became due. The wait in the wait list of a key counts from here too, so queue_timeout includes it.
+	// QueuedAt is when the attempt became due. Time in the wait list of a key counts too, so queue_timeout includes it.
 	QueuedAt   time.Time
 	ClaimedAt  time.Time // when the attempt was handed off
 	StartedAt  time.Time // first attempt's running
 	FinishedAt time.Time
-	// EventAt is the time of the latest event; zero once the execution has ended, when FinishedAt is that.
+	// EventAt is the time of the latest event; zero once the execution has ended, because FinishedAt has it.
 	EventAt time.Time
 
 	// SlotAt is the earliest start that the rate allows. It is drawn once, when the execution first becomes due, and later attempts keep it.
@@ -166,59 +166,59 @@ type State struct {
 	SlotAt time.Time
 
 	Cancel    *CancelOrder // outstanding order to end it
-	Aside     *Aside       // the engine could not decide about it, and leaves it alone for a while
+	Aside     *Aside       // a decision about it was refused: the engine postpones it for a while
 	Pause     *Pause       // a KindWorkflow starts no tasks
-	PausedFor *PausedFor   // how long its timers have stood still; nil: they never have
-	GapSince  time.Time    // when it was seen that events of Inbox wait for an earlier one
+	PausedFor *PausedFor   // how long its timers have been stopped; nil: never
+	GapSince  time.Time    // when events of Inbox were found to wait for an earlier one
 }
 
-// Aside says that a decision about an execution, a signal or a wait could not be carried out: the rules or the store refused it, or its
-// row cannot be read. The engine tries it again later, so that those beside it go on.
+// Aside records that a decision about an execution, a signal or a wait failed: the rules or the store refused it, or its row cannot be
+// read. The engine tries it again later and continues with others.
 type Aside struct {
 	Until  time.Time `json:"until"`
 	Times  int       `json:"times"` // that it has been put aside
 	Reason string    `json:"reason"`
 }
 
-// AsideLimit bounds the reason for which an execution was put aside, in bytes.
+// AsideLimit bounds the reason of an Aside, in bytes.
 const AsideLimit = 500
 
-// CancelOrder is an order to end an execution that a session holds. It is carried out by the owner and recorded only when
-// the owner, or recovery in its place, confirms it.
+// CancelOrder is an order to end an execution that a session holds. The owner obeys it; the end is recorded only when the owner, or
+// recovery in its place, confirms it.
 type CancelOrder struct {
 	As     Stage     `json:"as"` // Cancelled, TimedOut, or Failed for a workflow whose next step is impossible
 	Code   string    `json:"code"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
-	// Of a workflow: Until is when its clean-up is over at the latest, once that is known. Cleaning means that tasks that survive the order
-	// are being run, Over that none is any more: what is open is ordered to end.
+	// For a workflow: Until is the latest end of its clean-up, once that is known. Cleaning means that tasks that survive the order are
+	// running; Over means that the clean-up has ended and open tasks are ordered to end.
 	Until    time.Time `json:"until,omitzero"`
 	Cleaning bool      `json:"cleaning,omitempty"`
 	Over     bool      `json:"over,omitempty"`
-	Kill     bool      `json:"kill,omitempty"` // a program gets no grace, and neither do those of the tasks of a workflow
-	// Key is the idempotency key of the request that gave the order, "" without one: the same request again is not a second cancel.
+	Kill     bool      `json:"kill,omitempty"` // a program gets no grace, and neither do those of a workflow's tasks
+	// Key is the idempotency key of the request with the order, "" without one: the same request again is not a second cancel.
 	Key string `json:"key,omitempty"`
 }
 
-// EndsForGood reports whether an order is outstanding that no attempt follows. The timeout of a workflow is carried out as
-// an order, too, and ends one attempt of it.
+// EndsForGood reports whether an order is outstanding after which no attempt follows. The timeout of a workflow is an order, too, but ends
+// only one attempt.
 func (s *State) EndsForGood() bool {
 	return s.Cancel != nil && !endsOneAttempt(s.Cancel.As, s.Cancel.Code)
 }
 
-// endsOneAttempt reports whether an order is a workflow's own timeout. The order that its tasks get has the same code and ends them
-// for good: as Cancelled.
+// endsOneAttempt reports whether an order is a workflow's own timeout. The order for its tasks has the same code and ends them finally: as
+// Cancelled.
 func endsOneAttempt(stage Stage, code string) bool { return stage == TimedOut && code == CodeTimeout }
 
-// GapTimeout is how long events may wait for one that comes before them. A gap that stays open longer means that the
-// owner lost its own history: the attempt is over as lost.
+// GapTimeout is how long events may wait for an earlier one. A longer gap means that the owner lost its own history:
+// the attempt ends as lost.
 const GapTimeout = 10 * time.Second
 
-// InboxLimit is how many events of one execution are kept ahead of a gap. More are refused; their sender still has them
-// and sends them again with every report.
+// InboxLimit is how many events of one execution are kept ahead of a gap. More are refused; their sender still has them and repeats them
+// with every report.
 const InboxLimit = 1000
 
-// Wake is the next moment at which the engine has something to decide about x without being told; zero: never.
+// Wake is the next time at which the engine must decide about x by itself; zero: never.
 func (x *Execution) Wake() time.Time {
 	var wake time.Time
 	earliest := func(t time.Time) {
@@ -259,7 +259,7 @@ func (x *Execution) Wake() time.Time {
 	return wake
 }
 
-// pausedFor is how long its timers have stood still.
+// pausedFor is how long its timers have been stopped.
 func (x *Execution) pausedFor() PausedFor {
 	if x.State.PausedFor == nil {
 		return PausedFor{}
@@ -267,12 +267,12 @@ func (x *Execution) pausedFor() PausedFor {
 	return *x.State.PausedFor
 }
 
-// SleepsUntil is when a sleep is over that was to last for a time.
+// SleepsUntil is when a sleep of a given length ends.
 func (x *Execution) SleepsUntil(span time.Duration) time.Time {
 	return x.ClaimedAt.Add(span + x.pausedFor().Here)
 }
 
-// EngineDeadline is when the attempt of something that the engine runs itself times out; zero: never, or its timers stand still.
+// EngineDeadline is when the attempt of an execution that the engine runs itself times out; zero: never, or its timers are stopped.
 func (x *Execution) EngineDeadline() time.Time {
 	if x.Timeout == 0 || !x.Kind.ByEngine() || x.Place != Held || x.StandsStill() {
 		return time.Time{}
@@ -280,7 +280,7 @@ func (x *Execution) EngineDeadline() time.Time {
 	return x.ClaimedAt.Add(x.Timeout + x.pausedFor().Here)
 }
 
-// CleanupDeadline is when the clean-up of a workflow that was ordered to end is over; zero: it has none, or is over already.
+// CleanupDeadline is when the clean-up of a workflow that was ordered to end must be over; zero: it has none, or is over already.
 func (x *Execution) CleanupDeadline() time.Time {
 	if c := x.State.Cancel; c != nil && x.Kind == KindWorkflow && x.Place == Held && !c.Over {
 		return c.Until
@@ -288,7 +288,7 @@ func (x *Execution) CleanupDeadline() time.Time {
 	return time.Time{}
 }
 
-// QueueDeadline is when the current attempt must have been claimed, counted from when it was due; zero: never, or its timers stand still.
+// QueueDeadline is when the current attempt must have been claimed, counted from when it was due; zero: never, or its timers are stopped.
 func (x *Execution) QueueDeadline() time.Time {
 	if x.QueueTimeout == 0 || x.QueuedAt.IsZero() || x.StandsStill() {
 		return time.Time{}
@@ -296,7 +296,7 @@ func (x *Execution) QueueDeadline() time.Time {
 	return x.QueuedAt.Add(x.QueueTimeout)
 }
 
-// TotalDeadline is when the execution must have ended, retries included; zero: never, or its timers stand still.
+// TotalDeadline is when the execution must have ended, retries included; zero: never, or its timers are stopped.
 func (x *Execution) TotalDeadline() time.Time {
 	if x.TotalTimeout == 0 || x.StandsStill() {
 		return time.Time{}

@@ -20,7 +20,7 @@ var (
 	other   = ID{2}
 )
 
-// held is an execution that session holds, at its first attempt.
+// held is an execution in its first attempt that session holds.
 func held(t interface{ Fatalf(string, ...any) }, r Request) *Draft {
 	r.CreatedAt = t0
 	d := Submit(ID{9}, r)
@@ -151,7 +151,7 @@ func TestRetryPolicy(t *testing.T) {
 	}
 }
 
-// The table of codes says what a retry policy does with each.
+// The table of codes is right about what a retry policy does with each.
 func TestErrorCodesAreRetriedAsTheySay(t *testing.T) {
 	for _, c := range ErrorCodes() {
 		code := c.Code
@@ -161,7 +161,7 @@ func TestErrorCodesAreRetriedAsTheySay(t *testing.T) {
 		if named, known := ErrorCodeOf(code); !known || named.Code != c.Code || c.Meaning == "" {
 			t.Errorf("%s: %+v, %t", code, named, known)
 		}
-		if c.Stage == Cancelled || c.Retry == RetryAlways { // the one is never tried again, the other before its end
+		if c.Stage == Cancelled || c.Retry == RetryAlways { // the one is never retried, the other before its end
 			if c.Stage == Cancelled && c.Retry != RetryNever {
 				t.Errorf("%s ends cancelled, and is said to be tried again", code)
 			}
@@ -211,7 +211,7 @@ func TestCancelAfterTheHandOffIsAnOrder(t *testing.T) {
 	}
 }
 
-// The tasks of a workflow that has timed out are ordered to end by its code, and end for good.
+// The tasks of a timed-out workflow are ordered to end with its code, and end finally.
 func TestOrderOfATimedOutWorkflowIsFollowedByNoAttempt(t *testing.T) {
 	d := held(t, Request{Retry: Retry{MaxAttempts: 9}})
 	if err := d.Cancel(Cancelled, CodeTimeout, "the workflow was not finished within timeout 1s", t0); err != nil {
@@ -266,8 +266,7 @@ func TestLostOwner(t *testing.T) {
 	}
 }
 
-// After an attempt that its host took away the next one begins, even with max_attempts 1, and the policy does not count
-// it: ten times at most.
+// After an attempt that its host ended, the next one begins, even with max_attempts 1, and the policy does not count it: ten times at most.
 func TestTakenByHost(t *testing.T) {
 	reasons := []string{HostNodeLost, HostNodeShutdown, HostPreempted, HostEvicted, HostDeleted}
 	end := func(d *Draft, details string) *Draft {
@@ -310,7 +309,7 @@ func TestTakenByHost(t *testing.T) {
 	}
 }
 
-// What ended the server's process beside an attempt is charged for it, and not the attempt: ten times at most.
+// If the server's process dies of something else, the attempt is not charged: ten times at most.
 func TestLoseWithServer(t *testing.T) {
 	d := held(t, Request{Retry: Retry{MaxAttempts: 1}})
 	lose := func() {
@@ -334,7 +333,7 @@ func TestLoseWithServer(t *testing.T) {
 	}
 }
 
-// The last event of an attempt says how its cases ended beside the error, of which takenByHost reads the reason.
+// The last event of an attempt has the results of its cases, the error, and the reason that takenByHost reads.
 func TestEndData(t *testing.T) {
 	gone := &Error{Code: CodeInfraError, Message: `the "node" was lost`, Details: json.RawMessage(`{"reason":"node_lost"}`)}
 	for _, c := range []struct {
@@ -361,7 +360,7 @@ func TestEndData(t *testing.T) {
 	}
 }
 
-// However often workers are shut down under it, an execution keeps the attempts of its policy, and goes on at once.
+// However often its workers are shut down, an execution keeps the attempts of its policy, and continues at once.
 func TestHandedBack(t *testing.T) {
 	d := held(t, Request{Retry: Retry{MaxAttempts: 2, Delay: time.Minute}})
 	again := func() {
@@ -404,8 +403,8 @@ func TestHandedBack(t *testing.T) {
 	}
 }
 
-// TestSameEndAfterALossIsFenced has the engine take an attempt back and end it just as its late owner does: the owner's
-// events before that end are not recorded, so it must not be told that they are.
+// TestSameEndAfterALossIsFenced makes the engine take an attempt back and end it exactly as its late owner does: the owner's events before
+// that end are not recorded, so its report must not be acknowledged.
 func TestSameEndAfterALossIsFenced(t *testing.T) {
 	d := held(t, Request{})
 	if err := d.Cancel(Cancelled, CodeCancelled, "stop", t0); err != nil {
@@ -463,8 +462,8 @@ func TestSameNumberOtherContentIsRefused(t *testing.T) {
 	}
 }
 
-// However the events of an attempt are cut into reports, repeated, reordered and delayed, the history and the outcome are
-// the same: the numbers decide, not the arrival.
+// However the events of an attempt are split into reports, repeated, reordered and delayed, the history and the outcome are the same: they
+// depend on the numbers, not on the arrival.
 func TestAnyDeliveryGivesTheSameHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := held(t, Request{})
@@ -521,7 +520,7 @@ func TestAnyDeliveryGivesTheSameHistory(t *testing.T) {
 	})
 }
 
-// Whatever happens to an execution, in any order: stages and attempts only grow, numbers are dense, and the end is final.
+// With any decisions in any order, stages and attempts only grow, numbers are dense, and the end is final.
 func TestNothingGoesBackwards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := t0
@@ -575,8 +574,8 @@ func TestNothingGoesBackwards(t *testing.T) {
 	})
 }
 
-// Whatever the clocks say that a decision or a worker reads, times do not run backwards within a history, and the times
-// of the state are those of its events.
+// Whatever the clocks of decisions and workers say, times do not decrease within a history, and the times of the state are those of its
+// events.
 func TestTimesNeverRunBackwards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		skewed := func(what string) time.Time {
@@ -691,7 +690,7 @@ func TestIDText(t *testing.T) {
 	}
 }
 
-// The ids that begin with a text lie between the first and the last of them, and no others do.
+// The ids that begin with a text lie between the first and the last id, and no others do.
 func TestIDsWith(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -721,7 +720,7 @@ func TestIDsWith(t *testing.T) {
 	}
 }
 
-// The end by order says when it was ordered, however the owner of the attempt explains it, and the owner's report may come again.
+// An ordered end records the time of the order, whatever data the owner of the attempt sends, and the owner's report may be repeated.
 func TestCancelledSaysWhenItWasOrdered(t *testing.T) {
 	t.Parallel()
 	const member = `"ordered_at":"2026-11-21T08:00:03.000000Z"}`

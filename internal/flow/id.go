@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ID identifies an execution, a signal or a worker session: 128 bits, made by the process that creates the thing (UUIDv7, for locality).
-// It is identity only and never order. The zero ID means "none".
+// ID identifies an execution, a signal or a worker session: 128 bits, made by the process that creates it (UUIDv7, for locality). It is
+// identity only and never order. The zero ID means "none".
 type ID [16]byte
 
-// The prefixes that an ID is written with, so that a reader and a shell history can tell what it names.
+// The prefixes of ids in texts, so that a reader and a shell history can tell what an id names.
 const (
 	ExecutionPrefix = "ex_"
 	SessionPrefix   = "ws_"
@@ -19,7 +19,7 @@ const (
 
 var idText = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// IsZero reports whether id names nothing.
+// IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // String writes id as an execution's: "ex_" and 26 characters of lower-case base32. The zero ID is "".
@@ -46,14 +46,14 @@ func ParseID(prefix, text string) (ID, error) {
 	if _, err := idText.Decode(id[:], []byte(rest)); err != nil {
 		return ID{}, fmt.Errorf("%.40q is not an id: %q and 26 characters of 0-9 a-z without i, l, o, u", text, prefix)
 	}
-	// 26 characters are 130 bits. A decoder that passes over the last two lets a mistyped id name another execution.
+	// 26 characters are 130 bits. If a decoder ignored the last two, a mistyped id could name another execution.
 	if !id.IsZero() && id.Text(prefix) != text {
 		return ID{}, fmt.Errorf("%.40q is not an id: a character of it is mistyped", text)
 	}
 	return id, nil
 }
 
-// IDsWith returns the first and the last id whose text begins so: with the prefix and up to 26 characters.
+// IDsWith returns the first and the last id whose text begins with text: the prefix and up to 26 characters.
 func IDsWith(prefix, text string) (first, last ID, err error) {
 	rest, ok := strings.CutPrefix(text, prefix)
 	if !ok || rest == "" || len(rest) > 26 {
@@ -68,11 +68,11 @@ func IDsWith(prefix, text string) (first, last ID, err error) {
 		return ID{}, last, fmt.Errorf("%.40q does not begin an id: %q and characters of 0-9 a-z without i, l, o, u", text, prefix)
 	}
 	copy(whole[len(rest):], strings.Repeat("z", 26-len(rest)))
-	_, err = idText.Decode(last[:], whole) // passes over the two bits beyond 128
+	_, err = idText.Decode(last[:], whole) // ignores the two bits beyond 128
 	return first, last, err
 }
 
-// Before is the id that comes right before id; of the zero ID, itself.
+// Before is the id before id; of the zero ID, itself.
 func (id ID) Before() ID {
 	if id.IsZero() {
 		return id
@@ -84,7 +84,7 @@ func (id ID) Before() ID {
 	}
 }
 
-// After is the id that comes right after id; of the last one, the zero ID.
+// After is the id after id; of the last one, the zero ID.
 func (id ID) After() ID {
 	for i := len(id) - 1; i >= 0; i-- {
 		if id[i]++; id[i] != 0 {

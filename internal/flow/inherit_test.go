@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An attempt goes to the next session as it is; what the one before says then is fenced, also the event that comes next.
+// An attempt moves to the next session unchanged; later reports of the old one are fenced, even the next event.
 func TestInherit(t *testing.T) {
 	next := ID{9, 9, 9}
 	d := held(t, Request{})
@@ -29,7 +29,7 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// Only what a session holds goes on, and only where nothing of it is missing.
+// An attempt is moved only if the session holds it and none of its events is missing.
 func TestInheritNot(t *testing.T) {
 	next := ID{9, 9, 9}
 	gap := held(t, Request{})

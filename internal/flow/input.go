@@ -6,36 +6,36 @@ import (
 	"fmt"
 )
 
-// Input is how much an interactive execution has been given to read. What was given is kept until the execution is
-// removed, so that every attempt reads it from the beginning.
+// Input is how much input an interactive execution has got. The input is kept until the execution is removed, so that
+// every attempt reads it from the beginning.
 type Input struct {
 	Pieces int   // in which it came
 	Size   int64 // bytes, and so the offset of the next piece
 	Closed bool  // nothing follows
 }
 
-// What the input of one execution may have: it is kept with the execution.
+// Bounds of the input of one execution: it is kept with the execution.
 const (
 	InputLimit  = 16 << 20 // bytes
 	inputPieces = 1 << 16
 )
 
 var (
-	// ErrInputOffset means that a piece is not for where the input ends: it leaves a gap, or repeats with other bytes
-	// what was given before.
+	// ErrInputOffset means that a piece does not begin at the end of the input: it leaves a gap, or has other bytes than
+	// the stored ones.
 	ErrInputOffset = errors.New("wrong place in the input")
-	// ErrInputClosed means that the input was closed before.
+	// ErrInputClosed means that the input has been closed.
 	ErrInputClosed = errors.New("the input is closed")
-	// ErrInputFull means that the input has all that one execution may be given.
+	// ErrInputFull means that the input has reached its bound.
 	ErrInputFull = errors.New("the input is full")
 )
 
-// Repeats is how many bytes of a piece of n bytes for the offset at are in the input already.
+// Repeats is how many of a piece's n bytes at an offset are in the input already.
 func (input Input) Repeats(at int64, n int) int { return int(min(max(input.Size-at, 0), int64(n))) }
 
-// Feed decides what becomes of a piece for the offset at; last says that nothing follows it. given are the bytes that the
-// input has from there on, as many as [Input.Repeats] says: a piece that is sent again changes nothing, and one that
-// begins with what was sent before adds the rest. It returns the bytes that are new and the input with them.
+// Feed decides about a piece at an offset; last means that it is the last one. stored are the bytes of the input from there on, as many as
+// [Input.Repeats] says: a repeated piece changes nothing, and one that begins with stored bytes adds the rest. It returns the new bytes and
+// the input with them.
 func (input Input) Feed(at int64, piece []byte, last bool, stored []byte) ([]byte, Input, error) {
 	if at > input.Size {
 		return nil, input, fmt.Errorf("%w: a piece for offset %d, and the input has %d bytes so far: go on from there", ErrInputOffset, at,

@@ -51,7 +51,7 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// However pieces are cut, repeated and sent late, the input is what was sent, once.
+// However pieces are cut, repeated and delayed, the input has the sent bytes once.
 func TestFeedAgain(t *testing.T) {
 	whole := strings.Repeat("0123456789", 5)
 	var input Input

@@ -13,15 +13,15 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// InquiryPrefix is what the id of an inquiry is written with.
+// InquiryPrefix is the prefix of an inquiry's id.
 const InquiryPrefix = "iq_"
 
-// Inquiry is a question to people that an execution of KindAsk waits for. A workflow asks one question per purpose, over all
-// its attempts: what was answered once is not asked again.
+// Inquiry is a question to people that an execution of KindAsk waits for. A workflow asks one question per purpose, over all its attempts:
+// an answered question is not asked again.
 type Inquiry struct {
 	ID ID
 	InquiryKey
-	// Execution waits for the answer while the inquiry is open, or was the last one to do so.
+	// Execution waits for the answer while the inquiry is open; afterwards it is the last one that did.
 	Execution ID
 	State     InquiryState
 	Revision  int // of the stored row, which counts its changes; 0: it is not stored
@@ -29,16 +29,16 @@ type Inquiry struct {
 	Due       time.Time // when it expires; zero: never
 	ClosedAt  time.Time // when it was answered, expired or was withdrawn; zero while it is open
 	Question
-	Answer *Answer // of one that is answered, or that expired with a default
+	Answer *Answer // of an answered one, or one that expired with a default
 }
 
-// InquiryKey is what at most one inquiry has.
+// InquiryKey identifies an inquiry.
 type InquiryKey struct {
-	Asker   ID // the workflow execution that asks; of an execution outside workflows itself
+	Asker   ID // the workflow execution that asks, or an execution outside workflows itself
 	Purpose string
 }
 
-// Question is what is asked, of whom, and what counts as an answer.
+// Question is the question, its assignees, and which answers are accepted.
 type Question struct {
 	Title string          `json:"title,omitempty"`
 	Text  string          `json:"text,omitempty"`
@@ -49,25 +49,24 @@ type Question struct {
 	Accept    string          `json:"accept,omitempty"` // an expression; "": every answer is accepted
 	Remind    []time.Duration `json:"remind,omitempty"` // after it was asked, in order
 	Expires   time.Duration   `json:"expires,omitempty"`
-	Default   json.RawMessage `json:"default,omitempty"` // the answer of one that expires; nil: the execution times out
-	// DefaultDeclined says that the default is not an answer that is accepted.
+	Default   json.RawMessage `json:"default,omitempty"` // the answer if it expires; nil: the execution times out
+	// DefaultDeclined means that the default is not accepted as an answer.
 	DefaultDeclined bool `json:"default_declined,omitempty"`
 }
 
-// Same reports whether two questions ask people the same thing, and take the same answers. Who is asked, and until when, may
-// differ.
+// Same reports whether two questions ask the same and accept the same answers. Assignees and deadlines may differ.
 func (q *Question) Same(other *Question) bool {
 	return q.Title == other.Title && q.Text == other.Text && q.Accept == other.Accept && string(q.Form) == string(other.Form)
 }
 
-// Answer is what became of a question.
+// Answer is the answer to a question.
 type Answer struct {
 	AnswerOutput
 	Via      string `json:"via,omitempty"` // "api" or "link"; "" for a default
 	Declined bool   `json:"declined,omitempty"`
 }
 
-// AnswerOutput is the part of an answer that is the output of the execution that asked.
+// AnswerOutput is the part of an answer that is the output of the asking execution.
 type AnswerOutput struct {
 	Value     json.RawMessage `json:"answer" doc:"Value, in the shape of the form"`
 	By        string          `json:"by" doc:"Person who answered; empty for the default"`
@@ -76,7 +75,7 @@ type AnswerOutput struct {
 	Defaulted bool            `json:"defaulted" doc:"No answer came in time, so the default of the question was used"`
 }
 
-// Outcome is how the execution that asked ends.
+// Outcome is the outcome of the asking execution.
 func (a *Answer) Outcome() (Stage, Outcome, error) {
 	raw, err := wirejson.Marshal(&a.AnswerOutput)
 	if err != nil {
@@ -95,7 +94,7 @@ func (a *Answer) Outcome() (Stage, Outcome, error) {
 	return Failed, Outcome{Output: raw, Error: &Error{Code: CodeDeclined, Message: say}}, nil
 }
 
-// InquiryState is where an inquiry stands.
+// InquiryState is the state of an inquiry.
 type InquiryState uint8
 
 // The states of an inquiry. It is open exactly while its execution is held, and leaves that state in the transaction that
@@ -103,7 +102,7 @@ type InquiryState uint8
 const (
 	InquiryOpen      InquiryState = 1 + iota
 	InquiryAnswered               // by a person
-	InquiryExpired                // nobody answered in time; with a default that is the answer
+	InquiryExpired                // not answered in time; the default, if any, is the answer
 	InquiryWithdrawn              // its execution was cancelled or timed out
 )
 
@@ -112,34 +111,34 @@ var inquiryStates = [...]string{"", "open", "answered", "expired", "withdrawn"}
 // String is the state's name.
 func (s InquiryState) String() string { return inquiryStates[s] }
 
-// InquiryStateNamed is the state of a name; false when there is none.
+// InquiryStateNamed is the state with a name; false if there is none.
 func InquiryStateNamed(name string) (InquiryState, bool) {
 	i := slices.Index(inquiryStates[:], name)
 	return InquiryState(max(i, 0)), i > 0
 }
 
-// Person is who answers, by name, and the groups that they belong to, each "group:NAME".
+// Person is the author of an answer, with their groups, each "group:NAME".
 type Person struct {
 	Name   string
 	Groups []string
 }
 
 var (
-	// ErrNotAsked means that a question was put to other people.
+	// ErrNotAsked means that a question has other assignees.
 	ErrNotAsked = errors.New("not asked")
 	// ErrExcluded means that this person must not answer.
 	ErrExcluded = errors.New("excluded")
-	// ErrAnswered means that another answer stands.
+	// ErrAnswered means that there is another answer.
 	ErrAnswered = errors.New("answered already")
 	// ErrClosed means that no execution waits for the answer any more.
 	ErrClosed = errors.New("not open any more")
 )
 
-// mostPerson is how many bytes the name of a person or a group may have.
+// mostPerson is the longest name of a person or a group, in bytes.
 const mostPerson = 100
 
-// ReadWho reads the name of a person ("ada" or "user:ada") or of a group ("group:release"). Names are letters, digits and
-// punctuation without spaces and colons. It returns the one form that names are compared in.
+// ReadWho reads the name of a person ("ada" or "user:ada") or of a group ("group:release"). Names are letters, digits and punctuation
+// without spaces and colons. It returns the canonical form, in which names are compared.
 func ReadWho(text string) (string, error) {
 	name, kind := text, ""
 	if before, after, both := strings.Cut(text, ":"); both {
@@ -157,7 +156,7 @@ func ReadWho(text string) (string, error) {
 	return name, nil
 }
 
-// May says why a person must not answer: ErrNotAsked or ErrExcluded.
+// May returns why a person must not answer: ErrNotAsked or ErrExcluded.
 func (q *Question) May(p Person) error {
 	is := func(who string) bool { return who == p.Name || slices.Contains(p.Groups, who) }
 	if slices.ContainsFunc(q.Exclude, is) {
@@ -169,9 +168,9 @@ func (q *Question) May(p Person) error {
 	return nil
 }
 
-// Ask puts a question under a key that known has, if there is one: what is open or was not answered goes on with the new
-// execution. existing is nil for a key that is new. The inquiry returned is open, or has an answer, which is that of the new
-// execution as well. An error says why the question cannot be asked under the key.
+// Ask asks a question under a key; existing is the inquiry with the key, or nil. An existing inquiry without an answer is asked again for
+// the new execution. The returned inquiry is open, or has an answer, which is that of the new execution as well. An error says why the
+// question cannot be asked under the key.
 func Ask(existing *Inquiry, id, execution ID, key InquiryKey, q Question, now time.Time) (*Inquiry, error) {
 	i := &Inquiry{ID: id, InquiryKey: key}
 	if existing != nil {
@@ -197,9 +196,8 @@ func Ask(existing *Inquiry, id, execution ID, key InquiryKey, q Question, now ti
 	return i, nil
 }
 
-// Reply decides about an answer that fits the form; same says whether it has the value of the answer that there is. changed is
-// false for one that the same person gave before, with the same value. The errors are ErrAnswered, ErrClosed, ErrNotAsked and
-// ErrExcluded.
+// Reply decides about an answer that fits the form; same reports whether it has the value of the existing answer. changed is false if the
+// same person repeats the same value. The errors are ErrAnswered, ErrClosed, ErrNotAsked and ErrExcluded.
 func (i *Inquiry) Reply(a Answer, p Person, same bool) (changed bool, err error) {
 	if err := i.May(p); err != nil {
 		return false, err
@@ -219,7 +217,7 @@ func (i *Inquiry) Reply(a Answer, p Person, same bool) (changed bool, err error)
 	return true, nil
 }
 
-// Expire ends an inquiry whose time is over: with its default, if it has one.
+// Expire ends an overdue inquiry: with its default, if it has one.
 func (i *Inquiry) Expire(now time.Time) {
 	i.close(InquiryExpired, now)
 	if i.Default != nil {
@@ -237,7 +235,7 @@ func (i *Inquiry) Reminded(now time.Time) (n int) {
 	return n
 }
 
-// Wake is when something is to be decided about an open inquiry after a moment: a reminder, or its end; zero: never.
+// Wake is the next time after now for a decision about an open inquiry: a reminder, or its end; zero: never.
 func (i *Inquiry) Wake(now time.Time) time.Time {
 	if n := i.Reminded(now); n < len(i.Remind) {
 		if at := i.AskedAt.Add(i.Remind[n]); i.Due.IsZero() || at.Before(i.Due) {

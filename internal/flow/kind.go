@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind says what runs an execution. Any other value than a built-in one names a custom handler.
+// Kind is what runs an execution: a built-in kind, or else the name of a custom handler.
 type Kind string
 
 // The built-in kinds.
@@ -24,24 +24,24 @@ const (
 	KindNoop      Kind = "noop"
 )
 
-// builtIn is what the engine, the routing keys and the definitions must know of a built-in kind. What its payload has is in package
-// payload, how it runs in package task.
+// builtIn is what the engine, the routing keys and the definitions know of a built-in kind. Its payload is in package payload, its handler
+// in package task.
 type builtIn struct {
 	kind Kind
-	// everywhere: every worker runs it that runs any built-in kind; it needs no runtime that only some workers have. A container
-	// does, and says so under its routing key.
+	// everywhere: every worker with built-in kinds runs it; it needs no runtime that only some workers have. A container needs one, named in
+	// its routing key.
 	everywhere bool
-	// byEngine: the engine carries it out itself, and no worker is handed it.
+	// byEngine: the engine runs it itself, and workers never get it.
 	byEngine bool
-	// notCacheable: what it ends with is about that moment, and is not kept for others.
+	// notCacheable: its outcome depends on the time, and is not kept for others.
 	notCacheable bool
 	// runsCode: it runs a program, which has an environment and files from the blob store.
 	runsCode bool
-	// retry is the policy of executions for which nothing else says one.
+	// retry is the policy of executions without another one.
 	retry Retry
 }
 
-// deliveries is for receivers that are away for a weekend's day: 10 attempts, 5, 10, 20 … minutes apart, over 34 to 43 hours.
+// deliveries is for receivers that are down for a day of a weekend: 10 attempts, 5, 10, 20 … minutes apart, over 34 to 43 hours.
 var deliveries = Retry{MaxAttempts: 10, Delay: 5 * time.Minute, MaxDelay: 24 * time.Hour, Jitter: 0.2}
 
 // builtIns are in the order in which messages and documents list them.
@@ -60,8 +60,8 @@ var builtIns = []builtIn{
 	{kind: KindNoop, everywhere: true},
 }
 
-// row is the row of a kind; of a custom one it is empty. It is asked for twenty times for each execution, so rows are neither copied nor
-// looked for: a search from code to noop takes five times as long as the switch.
+// row is the row of a kind; empty for a custom one. It is called twenty times for each execution, so it neither copies nor searches rows: a
+// search from code to noop takes five times as long as the switch.
 func (k Kind) row() *builtIn {
 	switch k {
 	case KindCode:
@@ -112,20 +112,20 @@ var standard = kindsWith(func(b builtIn) bool { return b.everywhere })
 // Standard are the kinds that every worker of built-in kinds runs.
 func Standard() []Kind { return slices.Clone(standard) }
 
-// BuiltIn reports whether Pawl itself runs executions of the kind. Any other kind is the name of a custom handler.
+// BuiltIn reports whether Pawl itself runs executions of the kind. Other kinds are names of custom handlers.
 func (k Kind) BuiltIn() bool { return k.row().kind != "" }
 
-// ByEngine reports whether the engine owns executions of this kind itself: they hold no worker slot, and their state is
-// in rows, so nothing is lost when a replica dies.
+// ByEngine reports whether the engine owns executions of this kind: they hold no worker slot, and their state is in rows, so nothing is
+// lost when a replica dies.
 func (k Kind) ByEngine() bool { return k.row().byEngine }
 
-// NotCacheable reports whether what executions of this kind end with is about that moment, and is not kept for others.
+// NotCacheable reports whether outcomes of this kind depend on the time and are not kept for others.
 func (k Kind) NotCacheable() bool { return k.row().notCacheable }
 
-// AdHoc reports whether the kind may be submitted without a definition. A workflow may not: its tasks are the definition's.
+// AdHoc reports whether the kind may be submitted without a definition. A workflow may not: its tasks are in the definition.
 func (k Kind) AdHoc() bool { return k.BuiltIn() && k != KindWorkflow }
 
-// Retry is the policy of the kind's executions unless a definition, a task or a submission says one.
+// Retry is the policy of the kind's executions unless a definition, a task or a submission sets one.
 func (k Kind) Retry() Retry { return k.row().retry }
 
 // RunsCode reports whether the kind runs a program, which has an environment and may have files in the blob store.

@@ -2,7 +2,7 @@ package flow
 
 import "testing"
 
-// The row of a kind is found without looking through the others.
+// The row of a kind is found without a search.
 func TestRowsOfKinds(t *testing.T) {
 	t.Parallel()
 	for i := range builtIns {

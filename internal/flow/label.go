@@ -10,11 +10,11 @@ import (
 
 // Labels of workers are written as Kubernetes writes labels.
 const (
-	// LabelKeyForm and LabelValueForm tell people how to write a label of a worker.
+	// LabelKeyForm and LabelValueForm tell users how to write a label of a worker.
 	LabelKeyForm   = `write 1 to 63 letters, digits, "-", "_" and ".", a letter or digit first and last, as in gpu; a domain and "/" may come before them, as in example.com/gpu`
 	LabelValueForm = `write at most 63 letters, digits, "-", "_" and ".", a letter or digit first and last, as in a100`
 
-	// workerLabelsLimit is how many labels a worker may have, SelectorLimit how many an execution may ask for.
+	// workerLabelsLimit is how many labels a worker may have, SelectorLimit how many an execution may require.
 	workerLabelsLimit = 64
 	SelectorLimit     = 16
 
@@ -26,7 +26,7 @@ var (
 	labelDomain = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 )
 
-// BadLabelKey reports whether a worker cannot have a label with the key; LabelKeyForm says which it can.
+// BadLabelKey reports whether a worker cannot have a label with the key; LabelKeyForm describes valid ones.
 func BadLabelKey(key string) bool {
 	const longest = 253
 	domain, name, prefixed := strings.Cut(key, "/")
@@ -36,10 +36,10 @@ func BadLabelKey(key string) bool {
 	return len(domain) > longest || !labelDomain.MatchString(domain) || !labelName.MatchString(name)
 }
 
-// BadLabelValue reports whether a label of a worker cannot have the value; LabelValueForm says which it can.
+// BadLabelValue reports whether a label of a worker cannot have the value; LabelValueForm describes valid ones.
 func BadLabelValue(value string) bool { return value != "" && !labelName.MatchString(value) }
 
-// CheckLabels says what is wrong with the labels of a worker, and how to write them.
+// CheckLabels returns what is wrong with the labels of a worker, and how to write them.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) > workerLabelsLimit {
 		return fmt.Errorf("%d labels are more than the %d that a worker may have: leave some out", len(labels), workerLabelsLimit)
@@ -55,7 +55,7 @@ func CheckLabels(labels map[string]string) error {
 	return nil
 }
 
-// ParseLabels reads labels of a worker as people write them: "gpu=a100,zone=eu".
+// ParseLabels reads labels of a worker in the form "gpu=a100,zone=eu".
 func ParseLabels(text string) (map[string]string, error) {
 	var labels map[string]string
 	for pair := range strings.SplitSeq(text, ",") {
@@ -78,7 +78,7 @@ func ParseLabels(text string) (map[string]string, error) {
 	return labels, CheckLabels(labels)
 }
 
-// HasLabels reports whether all of the labels wanted are there.
+// HasLabels reports whether labels has all of the wanted ones.
 func HasLabels(labels, wanted map[string]string) bool {
 	for name, value := range wanted {
 		if labels[name] != value {
@@ -88,7 +88,7 @@ func HasLabels(labels, wanted map[string]string) bool {
 	return true
 }
 
-// LabelText writes labels as ParseLabels reads them, in order of their keys.
+// LabelText writes labels in the form of ParseLabels, in the order of their keys.
 func LabelText(labels map[string]string) string {
 	pairs := make([]string, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -99,7 +99,7 @@ func LabelText(labels map[string]string) string {
 
 const labelOffer = "label:"
 
-// OfferLabels is how a worker says, among the kinds of work that it does, which labels it has.
+// OfferLabels is the form of a worker's labels among the kinds that it offers.
 func OfferLabels(labels map[string]string) []string {
 	offers := make([]string, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -108,7 +108,7 @@ func OfferLabels(labels map[string]string) []string {
 	return offers
 }
 
-// OfferedLabels parts a worker's labels from its kinds; nil labels: it has none.
+// OfferedLabels separates a worker's labels from its kinds; nil labels: it has none.
 func OfferedLabels(kinds []string) (labels map[string]string, rest []string) {
 	for i, kind := range kinds {
 		label, ok := strings.CutPrefix(kind, labelOffer)

@@ -3,9 +3,9 @@ package flow
 import "time"
 
 const (
-	// MostChunk is the most bytes of a chunk that is taken from others, which is read as a whole. Workers make chunks of 64 KB.
+	// MostChunk bounds, in bytes, a chunk that is received from elsewhere, because a chunk is read as a whole. Workers make chunks of 64 KB.
 	MostChunk = 1 << 20
-	// MostOffset is the largest offset in a stream that is taken from others: with a size behind it, it stays within 64 bits.
+	// MostOffset is the largest offset in a stream that is received from elsewhere: plus a size, it stays within 64 bits.
 	MostOffset = 1 << 62
 )
 
@@ -18,9 +18,9 @@ type LogChunk struct {
 	Offset    int64     `json:"offset"` // of the first byte, in its stream
 	At        time.Time `json:"at"`
 	Data      []byte    `json:"data,omitempty"`
-	Blob      string    `json:"blob,omitempty"` // name of the blob that holds the bytes, when Data does not
+	Blob      string    `json:"blob,omitempty"` // name of the blob with the bytes, if Data does not have them
 	Size      int64     `json:"size"`           // bytes of the chunk, wherever they are
-	// Prompt asks that other processes be told of the chunk at once, since a person or a program may be waiting to answer
-	// it. It is not stored.
+	// Prompt asks for an immediate notification of other processes, because a person or a program may be waiting to answer the chunk. It is
+	// not stored.
 	Prompt bool `json:"prompt,omitempty"`
 }

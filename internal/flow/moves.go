@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Move is one row of the lifecycle: what an event does to the stage. docs/states.md is drawn from these rows.
+// Move is one row of the lifecycle: the effect of an event on the stage.
 type Move struct {
 	Event EventType
 	From  []Stage // the zero Stage: a new execution
 	To    Stage
-	// Opens means that the move begins the next attempt; every other move stays in its attempt.
+	// Opens means that the move begins the next attempt; other moves stay in their attempt.
 	Opens bool
 	Why   string
 }
@@ -32,7 +32,7 @@ var moves = []Move{
 // Moves is the lifecycle table.
 func Moves() []Move { return slices.Clone(moves) }
 
-// marks are the events that leave the stage where it is, with the stages in which they may occur.
+// marks are the events that do not change the stage, with the stages in which they may occur.
 var marks = map[EventType][]Stage{
 	EvWaiting:  {Requested},
 	EvLost:     {Provisioning, Running},

@@ -8,37 +8,36 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Pause keeps a workflow's execution from starting tasks, until it is resumed or its time is over. Tasks that have begun go on.
+// Pause keeps a workflow's execution from starting tasks, until it is resumed or its time is over. Tasks that have begun continue.
 type Pause struct {
 	At     time.Time `json:"at"`
 	Until  time.Time `json:"until,omitzero"` // zero: until it is resumed
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
-	// Stops says that the timers of the execution stand still as long as it is paused. What only waits for its time, and is a task of a
-	// workflow that is paused so, has such a pause of its own.
+	// Stops means that the timers of the execution are stopped during the pause. The workflow's tasks that only wait for their time get such a
+	// pause of their own.
 	Stops bool `json:"stops,omitempty"`
 }
 
-// PausedFor is how long the timers of an execution have stood still in pauses that are over. It is replaced and never changed.
+// PausedFor is how long the timers of an execution were stopped in past pauses. It is replaced and never changed.
 type PausedFor struct {
 	All  time.Duration // since it was accepted
 	Here time.Duration // since its attempt was claimed
 }
 
-// StandsStill reports whether the timers of the execution stand still.
+// StandsStill reports whether the timers of the execution are stopped.
 func (x *Execution) StandsStill() bool { return x.State.Pause != nil && x.State.Pause.Stops }
 
-// WaitsForSlot reports whether the execution waits for the slot that it has drawn of a rate. No pause puts that off:
-// later slots are drawn by others, and beside them more would begin than the rate allows. A workflow that is paused
-// meanwhile begins in its slot and starts no tasks.
+// WaitsForSlot reports whether the execution waits for its slot of a rate. No pause delays that: others have later
+// slots, and beside them more would begin than the rate allows. A workflow that is paused meanwhile begins in its slot
+// and starts no tasks.
 func (x *Execution) WaitsForSlot() bool {
 	return x.Place == Delayed && x.Attempt == 1 && !x.SlotAt.IsZero() && x.SlotAt.Equal(x.WakeAt)
 }
 
-// CanStandStill reports whether a pause can let the timers of the execution stand still: it is a workflow, or waits for
-// nothing but its time, or for a signal. What a worker runs cannot be held, and people have been told until when they
-// can answer a question. Of a workflow that has been ordered to end no timer is left: Pause lets its timers run on. A
-// task that has drawn a slot of its rate begins in that slot.
+// CanStandStill reports whether a pause can stop the timers of the execution: it is a workflow, or only waits for its time or for a signal.
+// A worker's program cannot be stopped, and people know until when they can answer a question. A workflow that has been ordered to end has
+// no timer left: Pause lets its timers run on. A task with a slot of its rate begins in that slot.
 func (x *Execution) CanStandStill() bool {
 	switch {
 	case x.Kind == KindWorkflow:
@@ -51,7 +50,7 @@ func (x *Execution) CanStandStill() bool {
 	return x.Place == Delayed && x.Attempt == 1 && x.Aside == nil && x.SlotAt.IsZero()
 }
 
-// pauseData is what the events of a pause say.
+// pauseData is the data of a pause's events.
 type pauseData struct {
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`
@@ -59,7 +58,7 @@ type pauseData struct {
 	Timers string    `json:"timers,omitempty"`
 }
 
-// timersStop is what the event of a pause says that lets timers stand still.
+// timersStop is the value of timers in the event of a pause that stops them.
 const timersStop = "stop"
 
 // PausedAt reports whether the execution is paused at a moment.
@@ -68,7 +67,7 @@ func (x *Execution) PausedAt(now time.Time) bool {
 	return p != nil && (p.Until.IsZero() || now.Before(p.Until))
 }
 
-// over is when a pause ended that an event at a moment ends: at its Until, where that is earlier.
+// over is when a pause ended whose end an event records: at its Until, if that is earlier.
 func (p *Pause) over(at time.Time) time.Time {
 	if !p.Until.IsZero() && p.Until.Before(at) {
 		return p.Until
@@ -76,7 +75,7 @@ func (p *Pause) over(at time.Time) time.Time {
 	return at
 }
 
-// PauseOf is the pause that an EvPaused says.
+// PauseOf is the pause in an EvPaused.
 func PauseOf(e *Event) (*Pause, error) {
 	var data pauseData
 	if err := json.Unmarshal(e.Data, &data); err != nil {
@@ -85,7 +84,7 @@ func PauseOf(e *Event) (*Pause, error) {
 	return &Pause{At: e.At, Until: data.Until, By: data.By, Reason: data.Reason, Stops: data.Timers == timersStop}, nil
 }
 
-// ResumedBy is who has resumed something, and why, as an EvResumed says; both are empty where the pause's time was over.
+// ResumedBy is the author and the reason of an EvResumed; both are empty if the pause expired.
 func ResumedBy(e *Event) (by, reason string) {
 	var data pauseData
 	if json.Unmarshal(e.Data, &data) != nil {
@@ -94,9 +93,8 @@ func ResumedBy(e *Event) (by, reason string) {
 	return data.By, data.Reason
 }
 
-// PausedSince is how long timers have stood still since a moment, by the EvPaused and EvResumed of an execution that is
-// not paused now, in order. They begin with the pause in which the moment lies, if it lies in one. What comes between
-// others is passed over.
+// PausedSince is how long timers were stopped since a moment, by the EvPaused and EvResumed of an execution that is not paused now, in
+// order. They begin with the pause that was in force at that moment, if there was one. Other events are ignored.
 func PausedSince(events []Event, at time.Time) (paused time.Duration, err error) {
 	var p *Pause
 	for i := range events {
@@ -120,11 +118,11 @@ func PausedSince(events []Event, at time.Time) (paused time.Duration, err error)
 	return paused, nil
 }
 
-// Pause lets a workflow start no more tasks, and its timers stand still where p says so; what can only stand still it
-// lets do that. A second pause replaces the first. When it begins is now.
+// Pause makes a workflow start no more tasks, and stops timers if p says so; executions of other kinds can only have
+// their timers stopped. A second pause replaces the first. The pause begins now.
 func (d *Draft) Pause(p Pause, now time.Time) error {
 	if d.Kind == KindWorkflow && d.State.Cancel != nil {
-		p.Stops = false // its timeout may be why: the end that follows was decided before the pause
+		p.Stops = false // its timeout may be the reason: the end that follows was decided before the pause
 	}
 	if d.Kind != KindWorkflow && !p.Stops {
 		return fmt.Errorf("%w: a %s has no tasks that could wait", ErrIllegalMove, d.Kind)
@@ -150,7 +148,7 @@ func (d *Draft) Pause(p Pause, now time.Time) error {
 	return nil
 }
 
-// Resume lets a workflow that is paused start tasks again, and timers that stood still go on.
+// Resume lets a paused workflow start tasks again, and restarts stopped timers.
 func (d *Draft) Resume(by, reason string, now time.Time) error {
 	if d.State.Pause == nil {
 		return fmt.Errorf("%w: %s is not paused", ErrIllegalMove, d.ID)
@@ -168,9 +166,8 @@ func (d *Draft) Resume(by, reason string, now time.Time) error {
 	return nil
 }
 
-// shiftTimers adds the length of the pause that ends with the latest event to every timer. Of a wait that began during
-// the pause, with the event before that one, last, only the part since then counts. A pause ends at Until, even where
-// the engine looks later.
+// shiftTimers adds the length of the pause that the latest event ends to every timer. If a wait began during the pause, at the event before
+// (last), only the part since then counts. A pause ends at Until, even if the engine looks later.
 func (d *Draft) shiftTimers(last time.Time) {
 	p := d.State.Pause
 	if p == nil || !p.Stops {
@@ -192,7 +189,7 @@ func (d *Draft) shiftTimers(last time.Time) {
 	case d.Place == Held:
 		paused.Here += since(d.ClaimedAt)
 	case d.WaitsForSlot():
-	case d.Place == Delayed && !d.QueuedAt.IsZero(): // the moment at which it will be due, as WakeAt
+	case d.Place == Delayed && !d.QueuedAt.IsZero(): // when it will be due, like WakeAt
 		d.QueuedAt = d.QueuedAt.Add(since(last))
 	case !d.QueuedAt.IsZero():
 		d.QueuedAt = d.QueuedAt.Add(since(d.QueuedAt))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// again is how long after its failure an execution is tried again; 0 when it is over.
+// again is the pause before an execution is retried after a failure; 0 if it has ended.
 func again(t *testing.T, r Request, e Error) time.Duration {
 	t.Helper()
 	d := held(t, r)
@@ -22,7 +22,7 @@ func again(t *testing.T, r Request, e Error) time.Duration {
 	return d.WakeAt.Sub(t0)
 }
 
-// A pause that the other side of a call asks for is kept, within a day; the policy's own is not shortened by it.
+// A pause that the other side of a call asks for is kept, up to a day; it does not shorten the policy's own.
 func TestAskedPause(t *testing.T) {
 	r := Request{Retry: Retry{MaxAttempts: 2, Delay: time.Minute}}
 	for details, want := range map[string]time.Duration{
@@ -38,7 +38,7 @@ func TestAskedPause(t *testing.T) {
 	}
 }
 
-// A webhook is tried for about two days, and never again once its receiver is gone.
+// A webhook is retried for about two days, and never again once its receiver has answered 410.
 func TestDeliveries(t *testing.T) {
 	r := Request{Kind: KindWebhook, Retry: KindWebhook.Retry()}
 	if got := again(t, r, Error{Code: "http_500"}); got != 5*time.Minute {
@@ -58,8 +58,8 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// A workflow that its timeout has ordered to end, and that waits for its tasks to be over, keeps that deadline when it is paused: by its
-// history the end that follows comes when it may.
+// A workflow that its timeout has ordered to end, and that waits for the ends of its tasks, keeps that deadline when it is paused: the
+// history allows the end that follows.
 func TestPauseOfWhatIsOrderedToEnd(t *testing.T) {
 	d := Submit(ID{1}, Request{Kind: KindWorkflow, CreatedAt: t0, Settings: Settings{Timeout: time.Minute}})
 	if err := d.Schedule(1, t0); err != nil {
@@ -76,8 +76,7 @@ func TestPauseOfWhatIsOrderedToEnd(t *testing.T) {
 	}
 }
 
-// A workflow that leaves its key's wait list while its timers stand still has waited no less for that: the resume gives back the whole
-// pause.
+// A workflow that leaves its key's wait list while its timers are stopped has still waited: the resume gives back the whole pause.
 func TestPauseGivesBackTheWaitForAKey(t *testing.T) {
 	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
 	d := Submit(ID{1}, Request{Kind: KindWorkflow, Key: "k", KeyLimit: 1, CreatedAt: t0, Settings: Settings{QueueTimeout: time.Minute}})
@@ -91,12 +90,12 @@ func TestPauseGivesBackTheWaitForAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := d.QueueDeadline(); !got.Equal(at(150)) { // 60 s of waiting, and 90 of standing still
+	if got := d.QueueDeadline(); !got.Equal(at(150)) { // 60 s of waiting, and 90 of stopped timers
 		t.Errorf("it may wait until %s after it was accepted, want 2m30s", got.Sub(t0))
 	}
 }
 
-// What timers have stood still since a moment is that part of each pause which comes after it, where the pause lets them stand still.
+// PausedSince counts the part of each pause after the moment, if the pause stops timers.
 func TestStoodSince(t *testing.T) {
 	begin := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
@@ -136,7 +135,7 @@ func TestStoodSince(t *testing.T) {
 	}
 }
 
-// What has drawn its slot of a rate begins in it: a pause that stops timers puts it off neither while it lasts nor when it is over.
+// An execution with a slot of a rate begins in it: a pause that stops timers delays it neither while it lasts nor afterwards.
 func TestPauseKeepsTheSlotOfARate(t *testing.T) {
 	at := func(minutes int) time.Time { return t0.Add(time.Duration(minutes) * time.Minute) }
 	d := Submit(ID{1}, Request{Kind: KindWorkflow, CreatedAt: t0, Rate: Rate{Key: "k", Limit: 1, Per: time.Hour}, Settings: Settings{QueueTimeout: time.Hour, TotalTimeout: 24 * time.Hour}})
@@ -161,7 +160,7 @@ func TestPauseKeepsTheSlotOfARate(t *testing.T) {
 	}
 }
 
-// The times in the data of events have six digits of a second, as those beside them have, so that they sort as texts.
+// Times in the data of events have six digits of a second, like other times, so that they sort as texts.
 func TestTimesInDataOfEvents(t *testing.T) {
 	d := Submit(ID{1}, Request{Kind: KindWorkflow, CreatedAt: t0})
 	if err := d.Schedule(1, t0); err != nil {

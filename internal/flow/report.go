@@ -13,23 +13,23 @@ type AttemptID struct {
 	Attempt   int `json:"attempt"`
 }
 
-// Report is what a worker says of an attempt that it holds: all events that have not been acknowledged yet, in order.
+// Report is a worker's report about an attempt that it holds: all unacknowledged events, in order.
 type Report struct {
 	Execution ID      `json:"execution"`
 	Attempt   int     `json:"attempt"`
 	Events    []Event `json:"events"`
 }
 
-// Verdict is what became of a report.
+// Verdict is the result of a report.
 type Verdict string
 
-// The verdicts. After Applied, Duplicate and Stored the sender may forget what lies below Receipt.Next; after Fenced,
+// The verdicts. After Applied, Duplicate and Stored the sender may drop events below Receipt.Next; after Fenced,
 // Refused and Unknown it must stop working on the attempt.
 const (
 	Applied   Verdict = "applied"   // at least one event was applied
 	Duplicate Verdict = "duplicate" // everything was known already
 	Stored    Verdict = "stored"    // kept ahead of a gap
-	Fenced    Verdict = "fenced"    // the attempt is over, or another session holds it
+	Fenced    Verdict = "fenced"    // the attempt has ended, or another session holds it
 	Refused   Verdict = "refused"   // a number came twice with different content, or the lifecycle forbids the event
 	Unknown   Verdict = "unknown"   // no such execution
 )
@@ -44,9 +44,8 @@ type Receipt struct {
 	Reason     string  `json:"say,omitempty"`
 }
 
-// Report applies what a worker session says to the draft: in order, without gaps, each number once. past holds the
-// applied events that the report repeats and the one before them, inbox the events kept ahead of a gap; both may be nil
-// when there are none. random is in [0, 1).
+// Report applies the events of a worker session to the draft: in order, without gaps, each number once. past holds the applied events that
+// the report repeats and the one before them, inbox the events kept ahead of a gap; both may be nil if there are none.
 func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
 	r.Events = explained(r.Events)
@@ -86,7 +85,7 @@ func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event
 	return rc
 }
 
-// explained copies the error of the outcome into a terminal event without data, so that the history says it, too.
+// explained copies the error of the outcome into a terminal event without data, so that the history has it, too.
 func explained(events []Event) []Event {
 	for i, e := range events {
 		if e.Data == nil && e.Outcome != nil && e.Outcome.Error != nil {
@@ -98,20 +97,20 @@ func explained(events []Event) []Event {
 	return events
 }
 
-// fence answers a report of an attempt that is not the sender's any more.
+// fence answers a report about an attempt that the sender does not hold any more.
 func (rc *Receipt) fence(d *Draft, r Report) Receipt {
 	rc.Verdict = Fenced
 	rc.Reason = fmt.Sprintf("attempt %d is no longer this session's: the execution is %s in attempt %d", r.Attempt, d.Stage, d.Attempt)
 	return *rc
 }
 
-// progressLimit is the highest number of an event that says no more than progress: a history must stay readable, and a store
-// may have bounds of its own (SQLite's key has room for four million).
+// progressLimit is the highest number of a progress event: a history must stay readable, and a store may have its own bounds (SQLite's key
+// has room for four million).
 const progressLimit = 1_000_000
 
-// repeats counts the events of r that are known already, and says what is wrong when one comes with other content.
-// taken means that the engine has written an event of its own under one of these numbers, because it took the attempt
-// back before this report came: the report is fenced then, and not refused.
+// repeats counts the events of r that are known already, and returns the reason if one has other content. taken means
+// that the engine has written an event under one of these numbers, because it took the attempt back before this report
+// came: then the report is fenced, and not refused.
 func repeats(r Report, next int64, past map[int64]Event) (knownEvents int, taken bool, reason string) {
 	for i, e := range r.Events {
 		if e.Attempt != r.Attempt || (i > 0 && e.Seq <= r.Events[i-1].Seq) {
@@ -123,7 +122,7 @@ func repeats(r Report, next int64, past map[int64]Event) (knownEvents int, taken
 			continue
 		}
 		old, ok := past[e.Seq]
-		// What follows a loss is the engine's as well, even if it says the same.
+		// An event after a loss is the engine's as well, even with the same content.
 		if ok && (old.Attempt != e.Attempt || !slices.Contains(ownersEvents, old.Type) || past[e.Seq-1].Type == EvLost) {
 			return knownEvents, true, ""
 		}
@@ -182,7 +181,7 @@ func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 	}
 }
 
-// keep puts an event aside until the ones before it have come.
+// keep keeps an event until the earlier ones have come.
 func (rc *Receipt) keep(d *Draft, e Event, inbox *[]Event, now time.Time) {
 	for _, s := range *inbox {
 		if s.Seq == e.Seq {
@@ -224,7 +223,7 @@ func (rc *Receipt) closeGap(d *Draft, inbox []Event, now time.Time, random float
 		}
 	}
 	if d.Place != Held {
-		return // settled: nothing is kept any more
+		return // settled: no events are kept any more
 	}
 	below := d.NextSeq
 	d.InboxAdd = slices.DeleteFunc(d.InboxAdd, func(e Event) bool { return e.Seq < below })

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Rerun is the part of a request that only reruns, their items and retries have. Few requests are one of these: they
-// point to it, so that all the others are smaller by 176 bytes wherever they are loaded and copied.
+// Rerun is the part of a request that only reruns, their items and retries have. Few requests are one of these, so they
+// point to it: all others are 176 bytes smaller wherever they are loaded and copied.
 type Rerun struct {
 	// First is the first execution of the chain of reruns; zero: it is RerunOf.
 	First ID
-	// Only are the tasks, or items of tasks, that alone run again, and LeftOut those that are skipped for that. Both nil:
-	// the whole workflow is run again.
+	// Only are the only tasks, or items of tasks, that run again, and LeftOut the tasks that are skipped because of that. Both nil: the whole
+	// workflow runs again.
 	Only, LeftOut []string
-	// Outputs are outputs that a person has set for items of the rerun, which end with them and do not run. OverriddenBy names that person,
-	// in the rerun and in each of these items; it is empty for all others.
+	// Outputs are outputs that a person has set for items of the rerun, which end with them and do not run. OverriddenBy is that person, in
+	// the rerun and in each of these items; it is empty in all other requests.
 	Outputs      []OutputOverride
 	OverriddenBy string
-	// Beneath are the workflows among the tasks of the rerun, and among the tasks of those, of which only parts run again,
-	// because a path leads into them. Such a workflow has the id of the rerun in KeptWith, and its path from there in
-	// KeptAs: what its tasks reuse is stored with the rerun.
+	// Beneath are the workflows beneath the rerun, at any depth, of which only parts run again, because a path leads into them. Such a
+	// workflow has the id of the rerun in KeptWith, and its path from there in KeptAs: the outcomes that its tasks reuse are stored with the
+	// rerun.
 	Beneath  []Beneath
 	KeptWith ID
 	KeptAs   string
-	// RetryOf is, of a retry, the execution whose request it repeats as a whole. It is no rerun then: RerunOf is zero.
+	// RetryOf is, for a retry, the execution whose whole request it repeats. A retry is not a rerun: RerunOf is zero.
 	RetryOf ID
 }
 
@@ -39,17 +39,17 @@ type OutputOverride struct {
 // Beneath is a workflow beneath a rerun of which only parts run again.
 type Beneath struct {
 	Path         string            // from the rerun, by tasks and their items: "deploy[0]", "deploy[0]/verify[2]"
-	Of           ID                // the execution that it runs again
-	First        ID                // with which the chain of its reruns began
-	Version      int               // of its definition, for which it was planned
-	Work         [sha256.Size]byte // the hash of what it is to do, for which it was planned
-	Only         []string          // as of a Rerun, and so are the others
+	Of           ID                // the execution that is run again
+	First        ID                // the first of the chain of its reruns
+	Version      int               // of its definition, as planned
+	Work         [sha256.Size]byte // the hash of its work, as planned
+	Only         []string          // as in Rerun, like the next fields
 	LeftOut      []string
 	Outputs      []OutputOverride
 	OverriddenBy string
 }
 
-// AsRerun is a copy of Rerun; the zero value where that is nil.
+// AsRerun is a copy of Rerun; the zero value if that is nil.
 func (r *Request) AsRerun() Rerun {
 	if r.Rerun == nil {
 		return Rerun{}
@@ -57,7 +57,7 @@ func (r *Request) AsRerun() Rerun {
 	return *r.Rerun
 }
 
-// RetryOf is the execution whose request this one repeats as a whole; zero for what is no retry.
+// RetryOf is the execution whose whole request this one repeats; zero if this is not a retry.
 func (r *Request) RetryOf() ID {
 	if r.Rerun == nil {
 		return ID{}
@@ -65,7 +65,7 @@ func (r *Request) RetryOf() ID {
 	return r.Rerun.RetryOf
 }
 
-// RerunFirst is the first execution of the chain of reruns; zero for what is no rerun.
+// RerunFirst is the first execution of the chain of reruns; zero if this is not a rerun.
 func (r *Request) RerunFirst() ID {
 	if r.Rerun == nil || r.Rerun.First.IsZero() {
 		return r.RerunOf
@@ -82,13 +82,13 @@ func (r *Request) MakeRerun(original, first ID) {
 	}
 }
 
-// RunsPart reports whether this is a rerun that leaves tasks out or has been given outputs: its outcome may not be that of the whole work.
+// RunsPart reports whether this is a rerun that leaves tasks out or has given outputs: its outcome may not be that of the whole work.
 func (r *Request) RunsPart() bool {
 	again := r.Rerun
 	return again != nil && len(again.Only)+len(again.Outputs)+len(again.Beneath) > 0
 }
 
-// OverrideOf returns the output that overrides that of an item; nil: none was.
+// OverrideOf returns the given output of an item; nil: it has none.
 func (r *Request) OverrideOf(task string, index int) json.RawMessage {
 	if r.Rerun == nil {
 		return nil
@@ -101,12 +101,12 @@ func (r *Request) OverrideOf(task string, index int) json.RawMessage {
 	return nil
 }
 
-// WasOverridden reports whether it is an item of a rerun that ends with an output which the client has given.
+// WasOverridden reports whether it is an item of a rerun that ends with an output from the client.
 func (r *Request) WasOverridden() bool {
 	return r.Rerun != nil && r.Rerun.OverriddenBy != "" && len(r.Rerun.Outputs) == 0
 }
 
-// ItemPath is the path of an item of the workflow that stands at a path; "": of the rerun itself.
+// ItemPath is the path of an item of the workflow at a path; "" is the rerun itself.
 func ItemPath(above, task string, index int) string {
 	if above != "" {
 		above += "/"
@@ -114,7 +114,7 @@ func ItemPath(above, task string, index int) string {
 	return fmt.Sprintf("%s%s[%d]", above, task, index)
 }
 
-// BeneathAt is what was planned for an item that is a workflow of which only parts run again; nil for every other item.
+// BeneathAt is the plan for an item that is a workflow of which only parts run again; nil for every other item.
 func (r *Request) BeneathAt(task string, index int) *Beneath {
 	again := r.Rerun
 	if again == nil || len(again.Beneath) == 0 {
@@ -146,7 +146,7 @@ func (r *Request) RunBeneath(above ID, w *Request, b *Beneath) {
 	r.Cache = nil // its outcome may be that of a part
 }
 
-// KeptBy is the execution with which the outcomes are stored that the tasks of this one reuse; own is this one's id.
+// KeptBy is the execution with which the reused outcomes of this one's tasks are stored; own is this one's id.
 func (r *Request) KeptBy(own ID) ID {
 	if r.Rerun == nil || r.Rerun.KeptWith.IsZero() {
 		return own
@@ -154,7 +154,7 @@ func (r *Request) KeptBy(own ID) ID {
 	return r.Rerun.KeptWith
 }
 
-// KeptTask is the name of a task under which the outcomes are stored that it reuses: in a workflow beneath a rerun, with its path.
+// KeptTask is the name under which the reused outcomes of a task are stored: in a workflow beneath a rerun, with its path.
 func (r *Request) KeptTask(task string) string {
 	if r.Rerun == nil || r.Rerun.KeptAs == "" {
 		return task

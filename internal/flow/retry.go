@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Retry says whether and when a failed attempt is followed by another. The zero value is "one attempt", except that an
-// attempt lost with its worker is tried again (see lostAttempts).
+// Retry is whether and when a failed attempt is followed by another. The zero value is "one attempt", except that an attempt lost with its
+// worker is retried (see lostAttempts).
 type Retry struct {
 	MaxAttempts int           `json:"max_attempts,omitempty"` // in all; 0 means 1
 	Backoff     Backoff       `json:"backoff,omitempty"`
 	Delay       time.Duration `json:"delay,omitempty"`     // before the second attempt; 0 means defaultDelay
 	MaxDelay    time.Duration `json:"max_delay,omitempty"` // 0 means defaultMaxDelay
 	Jitter      float64       `json:"jitter,omitempty"`    // 0..1: share of the delay that is random
-	// On lists the error codes (verdicts) that are tried again, and "exit:N" for exit codes; CodeConnectionFailed stands for every
-	// fault of a connection. Empty: every failure and timeout.
+	// On lists the error codes (verdicts) that are retried, and "exit:N" for exit codes; CodeConnectionFailed stands for every fault of a
+	// connection. Empty: every failure and timeout.
 	On []string `json:"on,omitempty"`
 }
 
@@ -36,13 +36,12 @@ const (
 const (
 	defaultDelay    = time.Second
 	defaultMaxDelay = 10 * time.Minute
-	// lostAttempts is how many attempts an execution without a retry policy gets when its workers die under it: a lost
-	// worker says nothing about the work, but work that kills its worker must end.
+	// lostAttempts is how many attempts an execution without a retry policy gets when its workers are lost: a lost worker
+	// may be no fault of the work, but work that kills its worker must end.
 	lostAttempts = 3
-	// freeLosses bounds HandedBack for attempts that a host took away (see HostTook) or that LoseWithServer takes back: from 10 on they
-	// count. A long program on nodes that are preempted every few hours needs many, and a program that brings its nodes down must end.
-	// Attempts that a worker gave up when it was shut
-	// down, or declined, use up the same 10 (decision 64).
+	// freeLosses bounds HandedBack for attempts that a host ended (see HostTook) or that LoseWithServer takes back: from 10 on they count. A
+	// long program on nodes that are preempted every few hours needs many, and a program that brings its nodes down must end. Attempts that a
+	// worker gave up when it was shut down, or declined, use up the same 10 (decision 64).
 	freeLosses = 10
 )
 
@@ -55,7 +54,7 @@ func (r Retry) Attempts(code string) int {
 	return n
 }
 
-// Matches reports whether a failure with this code (and exit code, when there is one) is tried again.
+// Matches reports whether a failure with this code (and exit code, if there is one) is retried.
 func (r Retry) Matches(code string, exit int) bool {
 	if len(r.On) == 0 || code == CodeWorkerLost {
 		return true
@@ -71,8 +70,8 @@ func (r Retry) Matches(code string, exit int) bool {
 	return false
 }
 
-// The reasons, in the details of an error with CodeInfraError, for which an attempt does not count: none of them is the program's fault.
-// The causes of package runtime have the same names.
+// The reasons, in the details of an error with CodeInfraError, of attempts that do not count, because the program is not at fault. The
+// causes of package runtime have the same names.
 const (
 	HostNodeLost     = "node_lost"
 	HostNodeShutdown = "node_shutdown"
@@ -81,8 +80,8 @@ const (
 	HostDeleted      = "deleted"
 )
 
-// HostTook is the reason for which a host took an attempt away, by what the event of its end says or by the details of its error; empty:
-// it ended otherwise.
+// HostTook is the reason why a host ended an attempt, from the data of its last event or the details of its error; empty: it ended
+// otherwise.
 func HostTook(code string, data json.RawMessage) string {
 	if code != CodeInfraError {
 		return ""
@@ -90,7 +89,7 @@ func HostTook(code string, data json.RawMessage) string {
 	var said struct {
 		Reason string `json:"reason"`
 	}
-	// Details are the handler's own and may be of any shape.
+	// Details belong to the handler and may have any shape.
 	_ = json.Unmarshal(data, &said)
 	switch said.Reason {
 	case HostNodeLost, HostNodeShutdown, HostPreempted, HostEvicted, HostDeleted:

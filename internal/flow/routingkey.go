@@ -6,25 +6,24 @@ import (
 	"strings"
 )
 
-// DefaultQueue is where executions go that name no queue.
+// DefaultQueue is the queue of executions that name no queue.
 const DefaultQueue = "default"
 
-// A routing key is the name of a queue, or of the part of a queue for executions with the same needs. Stores keep it as they keep the name
-// of a
-// queue; the API and the documents for users call that part a lane:
+// A routing key is the name of a queue, or of the part of a queue for executions with the same needs. Stores treat it like the name of a
+// queue; the API and the documents for users call the part a lane:
 //
-//	default                  what every worker of the queue can run
-//	default@docker           what needs the runtime docker
-//	gpu@docker,gpu=a100      what needs that runtime, and a worker with the label gpu=a100
+// |	default                  every worker of the queue can run it
+// |	default@docker           needs the runtime docker
+// |	gpu@docker,gpu=a100      needs that runtime, and a worker with the label gpu=a100
 //
-// A need is one word: the name of a runtime, a language that only some workers have (as its offer), a label of workers
-// as key=value, a custom kind, an action that is paused (SuspendedKey). The needs are sorted, so equal needs are one routing key.
-// A worker takes from the routing keys that it can serve, so what it cannot run costs it nothing and holds up no other work.
+// A need is one word: the name of a runtime, a language that only some workers have (as its offer), a label of workers as key=value, a
+// custom kind, an action that is paused (SuspendedKey). The needs are sorted, so equal needs are one routing key. A worker takes only from
+// the routing keys that it can serve, so executions that it cannot run cost it nothing and block no other work.
 
 const (
-	// routingMark is in the name of no queue.
+	// routingMark is in no queue's name.
 	routingMark = "@"
-	// needMark is between the needs of a routing key, and in none of them.
+	// needMark separates the needs of a routing key, and is in none of them.
 	needMark = ","
 )
 
@@ -53,7 +52,7 @@ func SplitRoutingKey(routingKey string) (queue string, needs []string) {
 	return queue, strings.Split(rest, needMark)
 }
 
-// Narrow reports whether a routing key is for a part of its queue only.
+// Narrow reports whether a routing key is only for a part of its queue.
 func Narrow(routingKey string) bool { return strings.Contains(routingKey, routingMark) }
 
 // AddNeeds returns the routing key with further needs.
@@ -65,10 +64,10 @@ func AddNeeds(routingKey string, needs ...string) string {
 	return RoutingKey(queue, append(all, needs...)...)
 }
 
-// kindNeed stands before the name of a custom kind.
+// kindNeed is the prefix of a custom kind's name.
 const kindNeed = "kind:"
 
-// NeedBuiltIns stands for the built-in kinds where Lacks lists them: routing keys themselves name no need for them.
+// NeedBuiltIns represents the built-in kinds in the result of Lacks: routing keys name no need for them.
 const NeedBuiltIns = kindNeed
 
 // ForKind adds a custom kind, for example "resize", to the needs of a routing key, so that only workers with a handler for it get the
@@ -80,17 +79,17 @@ func ForKind(routingKey string, kind Kind) string {
 	return AddNeeds(routingKey, kindNeed+string(kind))
 }
 
-// NeededKind is the custom kind that a need is for.
+// NeededKind is the custom kind of a need.
 func NeededKind(need string) (kind Kind, ok bool) {
 	name, ok := strings.CutPrefix(need, kindNeed)
 	return Kind(name), ok
 }
 
-// actionNeed stands before the name of an action that is paused. No worker has it.
+// actionNeed is the prefix of a paused action's name. No worker has it.
 const actionNeed = "action:"
 
-// SuspendedKey is the routing key under which executions of an action wait while that is paused: no worker looks there, so however many
-// they are, they cost claims nothing.
+// SuspendedKey is the routing key under which executions of a paused action wait: workers do not read it, so any number of them costs
+// claims nothing.
 func SuspendedKey(routingKey, action string) string {
 	return AddNeeds(ResumedKey(routingKey), actionNeed+action)
 }
@@ -116,8 +115,8 @@ func PausedAction(routingKey string) (action string, ok bool) {
 	return "", false
 }
 
-// Reroute is the routing key after settings that name another queue (or none), and labels that a worker must have: they come
-// beside those of the routing key, and in place of those with the same key.
+// Reroute is the routing key after settings that name another queue (or none) and worker labels: these are added to those of the routing
+// key, and replace those with the same key.
 func Reroute(routingKey, queue string, labels map[string]string) string {
 	switch {
 	case queue == "" && len(labels) == 0:
@@ -140,10 +139,10 @@ func Reroute(routingKey, queue string, labels map[string]string) string {
 	return RoutingKey(base, needs...)
 }
 
-// Needs is what a routing key asks of a worker, for people.
+// Needs is what a routing key requires of a worker, for people.
 type Needs struct {
 	Handler string            // the custom kind
-	Runtime string            // and a language, as its offer; both by commas
+	Runtime string            // and languages, as their offers; separated by commas
 	Labels  map[string]string // nil: none
 }
 
@@ -169,22 +168,22 @@ func NeedsOf(routingKey string) (queue string, n Needs) {
 	return queue, n
 }
 
-// BadNeed reports whether a word cannot be asked for as a runtime or language: no need is written so, or it is a need of another sort.
+// BadNeed reports whether a word cannot be required as a runtime or language: no need has that form, or it is a need of another kind.
 func BadNeed(need string) bool {
 	return need == "" || strings.ContainsAny(need, routingMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed) ||
 		strings.HasPrefix(need, actionNeed)
 }
 
-// Reach is which routing keys a worker serves. The zero value serves none.
+// Reach is the routing keys that a worker serves. The zero value serves none.
 type Reach struct {
 	queues  []string
 	has     map[string]bool // the needs that it meets
-	builtIn bool            // it runs the built-in kinds: routing keys that need no custom kind are for it
+	builtIn bool            // it runs the built-in kinds: it serves routing keys that need no custom kind
 }
 
-// ReachOf tells which routing keys a worker serves, from its queues and the kinds of work that it does, offers among them. A worker
-// that names no kind at all runs the built-in ones. One that names some of Standard and not the others serves no routing key that
-// is for built-in kinds: an execution from there could be of a kind that it does not run.
+// ReachOf is the reach of a worker with some queues and kinds of work, with its offers among the kinds. A worker that names no kind runs
+// the built-in ones. A worker that names some of Standard and not the others serves no routing key for built-in kinds: it could get an
+// execution of a kind that it does not run.
 func ReachOf(queues, kinds []string) Reach {
 	r := Reach{queues: queues}
 	named := false
@@ -211,7 +210,7 @@ func ReachOf(queues, kinds []string) Reach {
 	return r
 }
 
-// CheckKinds says why a worker cannot be one that does some kinds of work.
+// CheckKinds returns why a worker cannot have these kinds of work.
 func CheckKinds(kinds []string) error {
 	var has, lacks []string
 	for _, kind := range kinds {
@@ -236,7 +235,7 @@ func CheckKinds(kinds []string) error {
 		strings.Join(has, " and "), strings.Join(lacks, ", "))
 }
 
-// Plain reports whether the worker serves its queues and no part of them.
+// Plain reports whether the worker serves whole queues and no parts of them.
 func (r Reach) Plain() bool { return r.builtIn && len(r.has) == 0 }
 
 // Queues are the routing keys without needs that the worker serves.
@@ -265,7 +264,7 @@ func (r Reach) Serves(routingKey string) bool {
 	return custom || r.builtIn
 }
 
-// Lacks is which needs of a routing key the worker does not meet; ok is false for a routing key of a queue that it does not serve.
+// Lacks is the needs of a routing key that the worker does not meet; ok is false if it does not serve the routing key's queue.
 func (r Reach) Lacks(routingKey string) (needs []string, ok bool) {
 	queue, all := SplitRoutingKey(routingKey)
 	if !slices.Contains(r.queues, queue) {
@@ -277,8 +276,8 @@ func (r Reach) Lacks(routingKey string) (needs []string, ok bool) {
 	return slices.DeleteFunc(all, func(need string) bool { return r.has[need] }), true
 }
 
-// Shown are the routing keys at which a worker is worth showing while nothing waits in them: its queues, when it runs the built-in
-// kinds, and for its custom kinds their own queues, or where it serves another queue that queue for each of them.
+// Shown are the routing keys of a worker that are shown even if they are empty: its queues, if it runs the built-in kinds; and for each
+// custom kind the kind's own queue, or the kind in each other queue that the worker serves.
 func (r Reach) Shown() []string {
 	shown := slices.Clone(r.Queues())
 	for _, queue := range r.queues {
@@ -298,15 +297,15 @@ func (r Reach) Shown() []string {
 
 const runtimeOffer = "runtime:"
 
-// OfferRuntime is how a worker says, among the kinds of work that it does, that it has a runtime.
+// OfferRuntime is the form of a worker's runtime among the kinds that it offers.
 func OfferRuntime(name string) string { return runtimeOffer + name }
 
 const languageOffer = "code:"
 
-// OfferLanguage is how a worker says, among the kinds of work that it does, that it brings a language of its own.
+// OfferLanguage is the form of a worker's own language among the kinds that it offers.
 func OfferLanguage(name string) string { return languageOffer + name }
 
-// OfferedLanguage is the language of such an offer.
+// OfferedLanguage is the language in such an offer.
 func OfferedLanguage(kind string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(kind, languageOffer)
 	return name, ok && name != ""

@@ -118,8 +118,8 @@ func names(kinds []Kind) (all []string) {
 	return all
 }
 
-// A worker is given executions of the kinds that it lists, and of no others: one without the built-in kinds gets nothing
-// from a plain routing key, and one without a custom kind nothing from the routing keys of that.
+// A worker gets executions only of the kinds that it lists: one without the built-in kinds gets nothing from a plain routing key, and one
+// without a custom kind nothing from that kind's routing keys.
 func TestReachOfKinds(t *testing.T) {
 	t.Parallel()
 	queues, built := []string{"default", "resize", "sums"}, names(Standard())
@@ -127,7 +127,7 @@ func TestReachOfKinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		kinds         []string
 		serves, lacks []string // routing keys
-		bad           string   // "": a worker may be so
+		bad           string   // "": a worker may have these
 		shown         []string
 	}{
 		"built-in kinds": {built, []string{"default", "resize"}, []string{"default@kind:resize", "resize@kind:resize"}, "", queues},

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Settings are what documents, submissions, schedules and rules can all say about an execution; 0 where one of them does not. A
-// setting that is added here, and to Spans, reaches an execution from each of them.
+// Settings are what documents, submissions, schedules and rules can all set for an execution; 0: not set. A setting that is added here, and
+// to Spans, reaches an execution from each of them.
 type Settings struct {
 	Timeout      time.Duration // one attempt: counted by a worker from its arrival there, by the engine from the claim; 0: the handler's default
 	QueueTimeout time.Duration // from when an attempt is due to its claim; anew for each attempt; 0: none
@@ -15,7 +15,7 @@ type Settings struct {
 
 // Span is a setting that is a length of time.
 type Span struct {
-	Name  string // as documents and the API have it
+	Name  string // as in documents and the API
 	Value *time.Duration
 }
 
@@ -32,7 +32,7 @@ func SpanNames() (names []string) {
 	return names
 }
 
-// Over lays s over other settings: what s does not say is theirs.
+// Over applies s over other settings: what s does not set is theirs.
 func (s Settings) Over(other Settings) Settings {
 	theirs := other.Spans()
 	for i, span := range s.Spans() {
@@ -41,8 +41,8 @@ func (s Settings) Over(other Settings) Settings {
 	return s
 }
 
-// Keeping is s, except for the settings in which asked differs from was, which it takes from asked. was are the
-// settings that a definition alone gives, so these are the ones that a submitter chose.
+// Keeping is s, except that settings in which asked differs from was are taken from asked. was are the settings of a
+// definition alone, so the differing ones were chosen by a submitter.
 func (s Settings) Keeping(asked, was Settings) Settings {
 	askeds, wases := asked.Spans(), was.Spans()
 	for i, span := range s.Spans() {

@@ -8,8 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// settle decides what follows a terminal event that has just been recorded: the next attempt, or the end, at that event's
-// time.
+// settle decides what follows a terminal event that was just recorded: the next attempt, or the end, at that event's time.
 func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 	if d.takenByHost(o.Error, now) {
 		if err := d.reopen(o.Error.Code, now, declined.Pause(d.HandedBack+1, 0)); err == nil {
@@ -29,9 +28,8 @@ func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 	d.dropInbox()
 }
 
-// takenByHost reports whether another attempt follows because a host took away the one that has just ended. It reads
-// the reason from the recorded event, because the outcome is kept of the last attempt only and pawl replay must come to
-// the same decision.
+// takenByHost reports whether another attempt follows because a host ended the last one. It reads the reason from the recorded event,
+// because only the last attempt's outcome is kept and pawl replay must come to the same decision.
 func (d *Draft) takenByHost(e *Error, now time.Time) bool {
 	if e == nil || d.Stage != Failed || d.HandedBack >= freeLosses || HostTook(e.Code, d.Events[len(d.Events)-1].Data) == "" {
 		return false
@@ -45,7 +43,7 @@ func (d *Draft) pastTotal(now time.Time) bool {
 	return !t.IsZero() && !now.Before(t)
 }
 
-// retries reports whether the retry policy gives another attempt after an error.
+// retries reports whether the retry policy allows another attempt after an error.
 func (d *Draft) retries(e *Error, now time.Time) bool {
 	if e == nil || d.EndsForGood() || d.Spent() >= d.Retry.Attempts(e.Code) || d.pastTotal(now) {
 		return false
@@ -58,16 +56,16 @@ func (d *Draft) retries(e *Error, now time.Time) bool {
 		ExitCode int `json:"exit_code"`
 	}
 	if len(e.Details) > 0 {
-		// Details are the handler's own; without an exit code in them, "exit:N" simply does not match.
+		// Details belong to the handler; without an exit code in them, "exit:N" does not match.
 		_ = json.Unmarshal(e.Details, &details)
 	}
 	return d.Retry.Matches(e.Code, details.ExitCode)
 }
 
-// MostAskedPause bounds what the other side of a call may ask for.
+// MostAskedPause bounds the pause that the other side of a call may ask for.
 const MostAskedPause = 24 * time.Hour
 
-// askedPause is how long the other side of a call has asked to be left alone: "retry_in", in seconds, among the details.
+// askedPause is the pause that the other side of a call has asked for: "retry_in", in seconds, in the details.
 func askedPause(e *Error) time.Duration {
 	var details struct {
 		RetryIn float64 `json:"retry_in"`
@@ -78,7 +76,7 @@ func askedPause(e *Error) time.Duration {
 	return time.Duration(min(details.RetryIn, MostAskedPause.Seconds()) * float64(time.Second))
 }
 
-// reopen opens the next attempt. Its key is given back while it waits.
+// reopen opens the next attempt. Its key's slot is free while it waits.
 func (d *Draft) reopen(after string, now time.Time, pause time.Duration) error {
 	until := d.moment(now).Add(pause)
 	data, err := wirejson.Marshal(struct {
@@ -100,7 +98,7 @@ func (d *Draft) reopen(after string, now time.Time, pause time.Duration) error {
 	return nil
 }
 
-// dropInbox forgets the events that waited for one that is missing: an attempt that has ended takes no more.
+// dropInbox drops the events that wait for a missing one: an ended attempt takes no more.
 func (d *Draft) dropInbox() {
 	if d.Before.Inbox > 0 {
 		d.InboxBelow = allInbox

@@ -7,46 +7,46 @@ import (
 	"time"
 )
 
-// Signal says that something has happened. It is written once; only its State changes.
+// Signal is one occurrence of an outside event. It is written once; only its State changes.
 type Signal struct {
 	ID ID
-	// Number orders signals: those of one server in the order in which they were accepted. It is drawn by the store.
+	// Number orders signals: those of one server in the order of their acceptance. The store draws it.
 	Number  int64
-	Trigger string // what kind of thing has happened: "alert.fired"
-	// Key tells a signal that is sent again from another one: of those with a trigger and a key there is one. "": each is another.
+	Trigger string // the kind of event: "alert.fired"
+	// Key identifies repetitions of a signal: there is one signal with a trigger and a key. "": each is another.
 	Key     string
 	Subject string // what it is about, such as a host or an order; "": no wait looks for it
-	Source  string // who said it: SourceAPI, or "webhook:NAME"
+	Source  string // its origin: SourceAPI, or "webhook:NAME"
 	At      time.Time
 	State   SignalState
-	Hash    [32]byte // of what was sent: the same key with another hash is a mistake of the sender
+	Hash    [32]byte // of the sent content: the same key with another hash is the sender's mistake
 	// Body is the hash of the signed part of a request whose id is not signed; zero: there is none. A signal whose Body
 	// came before is Replayed.
 	Body [32]byte
 	Data json.RawMessage
 	SignalDetail
-	// Damage says why the row cannot be decoded, and SignalDetail is empty then; "": it can.
+	// Damage is why the row cannot be decoded; then SignalDetail is empty. "": it can.
 	Damage string
 }
 
-// SignalDetail are the fields of a signal by which no signal is looked up. Stores keep them as JSON.
+// SignalDetail are the fields of a signal that are not used for look-ups. Stores keep them as JSON.
 type SignalDetail struct {
-	Headers map[string]string `json:"headers,omitempty"` // of the request that brought it
-	Cause   ID                `json:"cause,omitzero"`    // the execution that it follows from
-	// Rules are those that have led to it, the first one first: each has run the execution whose end or emission led to the next.
+	Headers map[string]string `json:"headers,omitempty"` // of the HTTP request
+	Cause   ID                `json:"cause,omitzero"`    // the execution that caused it
+	// Rules are the rules that have led to it, in order: each has run the execution whose end or emission led to the next.
 	Rules []string `json:"rules,omitempty"`
-	// Generation is that of the rules that were asked about it.
+	// Generation is that of the rules that are evaluated for it.
 	Generation int64 `json:"generation,omitempty"`
-	// Replayed says that the same content came before under another id: it is kept, and no rule and no wait is asked about it.
+	// Replayed means that the same content came before under another id: it is kept, but no rule and no wait sees it.
 	Replayed bool `json:"replayed,omitempty"`
 }
 
-// SignalState is whether the rules have been asked about a signal.
+// SignalState is whether the rules have been evaluated for a signal.
 type SignalState uint8
 
 // The states of a signal. Stores keep the numbers.
 const (
-	SignalNew     SignalState = 1 // kept, and no rule has been asked
+	SignalNew     SignalState = 1 // stored, and no rule has been evaluated
 	SignalMatched SignalState = 2
 )
 
@@ -62,10 +62,10 @@ func (s SignalState) String() string {
 	return ""
 }
 
-// SourceKinds are the kinds of sources. A source is one, or one with the name of a document behind it: "webhook:github".
+// SourceKinds are the kinds of sources. A source is one of them, or one with the name of a document: "webhook:github".
 var SourceKinds = []string{SourceAPI, "webhook", "schedule", SourceExecution, "inquiry", "rule"}
 
-// Sources of signals that are no name of a document.
+// Sources of signals without a document's name.
 const (
 	SourceAPI       = "api"
 	SourceExecution = "execution"
@@ -80,16 +80,16 @@ const (
 	TriggerInquiryExpired  = "inquiry.expired"
 )
 
-// TriggerTick is what the trigger of a schedule's ticks begins with; the schedule's name follows.
+// TriggerTick is the prefix of the triggers of schedules' ticks; the schedule's name follows.
 const TriggerTick = "schedule."
 
 // TriggerPaused is emitted when a rule is paused, by a person or by a storm.
 const TriggerPaused = "rule.paused"
 
-// ownTriggers are what the names of Pawl's own triggers begin with.
+// ownTriggers are the prefixes of Pawl's own triggers.
 var ownTriggers = []string{"execution.", "schedule.", "inquiry.", "rule."}
 
-// OwnTrigger reports whether a trigger is one that Pawl alone emits.
+// OwnTrigger reports whether only Pawl emits a trigger.
 func OwnTrigger(name string) bool {
 	for _, prefix := range ownTriggers {
 		if strings.HasPrefix(name, prefix) {
@@ -99,13 +99,13 @@ func OwnTrigger(name string) bool {
 	return false
 }
 
-// TriggerForm says how the name of a trigger is written.
+// TriggerForm tells users how to write the name of a trigger.
 const TriggerForm = "use lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, as in alert.fired"
 
 // triggerLimit is how many bytes the name of a trigger may have.
 const triggerLimit = 200
 
-// BadTrigger says what is wrong with the name of a trigger; "" when nothing is.
+// BadTrigger returns what is wrong with the name of a trigger; "" if nothing is.
 func BadTrigger(name string) string {
 	switch {
 	case name == "":

@@ -5,9 +5,8 @@ import (
 	"unsafe"
 )
 
-// Executions are loaded and copied wherever something is decided, and few use more than some of their fields. What only
-// few use stands behind a pointer: 8 bytes more, and each execution would be allocated in 1,024 bytes instead of 896,
-// the allocator's word for itself included.
+// Executions are loaded and copied by every decision, and few use all their fields. Rarely used fields are behind a pointer: with 8 bytes
+// more, each execution would be allocated in 1,024 bytes instead of 896, including a word of the allocator.
 func TestExecutionsAreSmall(t *testing.T) {
 	t.Parallel()
 	if size := unsafe.Sizeof(Execution{}); size > 896-8 {

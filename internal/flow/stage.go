@@ -4,7 +4,7 @@ package flow
 
 import "fmt"
 
-// Stage is where an attempt stands. Stages only grow within an attempt; the last four are terminal.
+// Stage is the stage of an attempt. Stages only grow within an attempt; the last four are terminal.
 type Stage uint8
 
 // The stages in order.
@@ -35,10 +35,10 @@ func (s Stage) String() string {
 	return fmt.Sprintf("stage(%d)", uint8(s))
 }
 
-// Terminal reports whether nothing can follow s within its attempt.
+// Terminal reports whether s is the last stage of its attempt.
 func (s Stage) Terminal() bool { return s >= Completed }
 
-// Owned reports whether a worker (or, for what the engine runs itself, the engine as its owner) holds the attempt.
+// Owned reports whether a worker (or the engine, for executions that it runs itself) holds the attempt.
 func (s Stage) Owned() bool { return s == Provisioning || s == Running }
 
 // ParseStage reads a stage's name.

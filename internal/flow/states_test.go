@@ -32,7 +32,7 @@ func TestStatesDocIsDrawnFromTheTables(t *testing.T) {
 	}
 }
 
-// inquiryMeanings say when an inquiry is in a state.
+// inquiryMeanings describe the states of an inquiry.
 var inquiryMeanings = map[InquiryState]string{
 	InquiryOpen: "people may answer", InquiryAnswered: "a person has answered; it stays so", InquiryExpired: "no answer came in time; a default becomes the answer",
 	InquiryWithdrawn: "its execution was cancelled or timed out before",

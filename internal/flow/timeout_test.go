@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// running is a workflow in its first attempt, which the engine runs.
+// runningWorkflow is a workflow in its first attempt, which the engine runs.
 func runningWorkflow(t *testing.T, r Request) *Draft {
 	t.Helper()
 	r.Action, r.Kind, r.CreatedAt = "w", KindWorkflow, t0
@@ -17,8 +17,8 @@ func runningWorkflow(t *testing.T, r Request) *Draft {
 	return d
 }
 
-// The timeout of a workflow is of one attempt: it is an order to its tasks first, and once these have ended the attempt has
-// timed out and the next one follows as after every other timeout.
+// The timeout of a workflow is for one attempt: first its tasks are ordered to end; when they have ended, the attempt has timed out and the
+// next one follows as after every other timeout.
 func TestWorkflowTimeoutIsRetried(t *testing.T) {
 	d := runningWorkflow(t, Request{Settings: Settings{Timeout: time.Minute}, Retry: Retry{MaxAttempts: 3, Delay: time.Second, On: []string{CodeTimeout}}})
 	at := t0.Add(time.Minute)
@@ -36,7 +36,7 @@ func TestWorkflowTimeoutIsRetried(t *testing.T) {
 	}
 }
 
-// What ends an execution for good takes the place of an order that ends one attempt: no attempt follows.
+// An order to end the execution replaces an order to end one attempt: no attempt follows.
 func TestCancelTakesThePlaceOfATimeout(t *testing.T) {
 	retry := Retry{MaxAttempts: 3, Delay: time.Second}
 	for _, c := range []struct {

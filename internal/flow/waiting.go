@@ -1,7 +1,7 @@
 package flow
 
-// WaitsFor is what an execution waits for by its own row; empty: it has ended. These words are those of pawl why, which
-// looks at other rows as well: it may say "worker" or "paused" where this says "queue".
+// WaitsFor is what an execution waits for, by its own row; empty: it has ended. The words are those of pawl why, which reads other rows as
+// well: it may say "worker" or "paused" where this says "queue".
 func (x *Execution) WaitsFor() string {
 	switch {
 	case x.Stage.Terminal():
@@ -29,10 +29,10 @@ func (x *Execution) WaitsFor() string {
 	case Held:
 		return x.goesOn()
 	}
-	return "" // what has just been submitted has no place yet
+	return "" // a new submission has no place yet
 }
 
-// goesOn is what a held execution waits for: its worker or, by its kind, what the engine awaits.
+// goesOn is what a held execution waits for: its worker or, by its kind, an event that the engine awaits.
 func (x *Execution) goesOn() string {
 	switch x.Kind {
 	case KindWorkflow:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Every place has a word, orders and pauses go before it, and what has ended waits for nothing.
+// Every place has a word, orders and pauses come first, and an ended execution waits for nothing.
 func TestWaitsFor(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
