@@ -1,24 +1,24 @@
-// Package admission decides who may start now: it turns how full a concurrency key is into a verdict. It is pure; the
-// engine counts under the key's lock and carries the verdict out in the same transaction.
+// Package admission decides who may start now: it turns the use of a concurrency key into a verdict. It is pure; the
+// engine counts under the key's lock and carries out the verdict in the same transaction.
 package admission
 
 import "github.com/pawl-run/pawl/internal/flow"
 
-// Verdict is what becomes of an execution that is due.
+// Verdict is the decision about a due execution.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Admit  Verdict = 1 + iota // take a slot and go to the queue
-	Wait                      // draw a ticket and stand in the key's wait list
-	Refuse                    // end it as cancelled: its key is full and it does not want to wait
-	// Supersede: stand in the wait list, and order the oldest holder to end if Supersedes says so.
+	Wait                      // draw a ticket and join the key's wait list
+	Refuse                    // end it as cancelled: its key is full and when_full is cancel_new
+	// Supersede: join the wait list, and order the oldest holder to end if Supersedes says so.
 	Supersede
-	Replaced // end it as superseded: its slot is another's, and its key is for the latest
+	Replaced // end it as superseded: another has its slot, and when_full is cancel_oldest
 )
 
-// Arrive decides about an execution that has become due. An execution that comes while others wait stands behind them,
-// even when a slot is free: the wait list is served first.
+// Arrive decides about an execution that has become due. If others wait, it waits behind them even if a slot is free: the wait list is
+// served first.
 func Arrive(holders, waiting, limit int, when flow.WhenFull) Verdict {
 	if holders < limit && waiting == 0 {
 		return Admit
@@ -32,9 +32,9 @@ func Arrive(holders, waiting, limit int, when flow.WhenFull) Verdict {
 	return Wait
 }
 
-// Return decides about an execution that was admitted and gave its slot up while it was put aside. A free slot is its
-// own before the wait list is served. Where there is none it stands in the wait list: the slots that are freed go there, so it
-// would find none however often it looked. With cancel_oldest a newcomer has its slot, as if it had been a holder.
+// Return decides about an execution that was admitted and lost its slot while it was put aside. It gets a free slot before the wait list is
+// served. If there is none, it joins the wait list: freed slots go there, so it would never find one by looking. With cancel_oldest a
+// newcomer has its slot, as if it had been a holder.
 func Return(holders, limit int, when flow.WhenFull) Verdict {
 	switch {
 	case holders < limit:
@@ -45,12 +45,12 @@ func Return(holders, limit int, when flow.WhenFull) Verdict {
 	return Wait
 }
 
-// Admissible is how many of the wait list may go now.
+// Admissible is how many of the wait list may be admitted now.
 func Admissible(holders, waiting, limit int) int {
 	return max(0, min(limit-holders, waiting))
 }
 
-// Supersedes reports whether an execution that has come to supersede is to have one more holder end: when the slot of that
-// holder is the newcomer's. waiting executions stand in the wait list before it and get the free slots and those of the holders
-// that are ending already; with more of these than executions the newcomer needs none, and with fewer it would be another's.
+// Supersedes reports whether a superseding newcomer must end one more holder: whether it will get that holder's slot. waiting executions
+// wait before it and get the free slots and those of the ending holders. With more of these slots than waiting executions the newcomer gets
+// one anyway; with fewer, another execution would get the slot.
 func Supersedes(holders, waiting, ending, limit int) bool { return limit-holders+ending == waiting }

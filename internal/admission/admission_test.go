@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever arrives, leaves and changes: holders never grow above the limit, and no slot stays free while an execution waits.
+// With any arrivals, departures and changes, holders never exceed the limit, and no slot stays free while an execution waits.
 func TestLimitHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, holders, waiting := rapid.IntRange(1, 5).Draw(t, "limit"), 0, 0

@@ -39,7 +39,7 @@ func (l *line) admit() string {
 	return head.who
 }
 
-// An owner that waits all the time gets slots by weight, within one turn of each other, and in the order of arrival among their own.
+// An owner with executions waiting all the time gets slots by weight, within one turn of others, and keeps the order of arrival.
 func TestWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &line{}
@@ -50,7 +50,7 @@ func TestWeights(t *testing.T) {
 			weights[who] = rapid.SampledFrom([]int{1, 2, 3, 4, 6, 12}).Draw(t, "weight")
 			names = append(names, who)
 		}
-		// Before the others come, the first has been served alone for a while.
+		// The first owner has been served alone for a while.
 		for range rapid.IntRange(1, 30).Draw(t, "alone") {
 			l.arrive("p0", weights["p0"])
 		}

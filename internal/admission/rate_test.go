@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However they come, no more than limit + burst begin in any span, none begins before it comes, and they begin in the order in which they
-// come; what comes slower than the rate is not delayed.
+// With any arrivals, at most limit + burst begin in any span, none begins before it comes, and they begin in the order of arrival; arrivals
+// slower than the rate are not delayed.
 func TestReserveKeepsTheRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, burst := rapid.IntRange(1, 50).Draw(t, "limit"), rapid.IntRange(1, 10).Draw(t, "burst")

@@ -14,8 +14,8 @@ import (
 
 var verdicts = map[Verdict]string{Admit: "admit", Wait: "wait", Refuse: "refuse", Supersede: "supersede", Replaced: "replaced"}
 
-// TestWalk runs the texts of testdata, which explain the rules. The same commands through a whole engine are in
-// internal/engine/testdata/walk.
+// TestWalk runs the texts of testdata, which explain the rules. internal/engine/testdata/walk has the same commands for
+// a whole engine.
 func TestWalk(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -35,7 +35,7 @@ func TestWalk(t *testing.T) {
 	})
 }
 
-// slot is what becomes of an execution that arrives or returns, or what one that supersedes does.
+// slot shows the verdict on an execution that arrives or returns, or whether one supersedes.
 func slot(t *testing.T, command, text string) string {
 	var holders, waiting, ending, limit int
 	var when string
@@ -61,7 +61,7 @@ func slot(t *testing.T, command, text string) string {
 	return "nothing is ended"
 }
 
-// rate shows when executions begin that come at some times.
+// rate shows when executions that come at given times begin.
 func rate(t *testing.T, d *datadriven.TestData) string {
 	var limit, burst int
 	var text string
@@ -85,7 +85,7 @@ func rate(t *testing.T, d *datadriven.TestData) string {
 	return out.String()
 }
 
-// fairLine shows the order in which a line admits: "ada 2" are two executions of ada, "ada/3" has weight 3, "admit 4" admits four.
+// fairLine shows the order of admissions: "ada 2" are two executions of ada, "ada/3" has weight 3, "admit 4" admits four.
 func fairLine(text string) string {
 	l := &line{}
 	var out strings.Builder

@@ -13,21 +13,21 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Advance is what a step did to the tasks of a workflow, by their names: the data of the event "advanced".
+// Advance is the effect of a step on the tasks of a workflow, by their names: the data of the event "advanced".
 type Advance struct {
 	Started   map[string]int `json:"started,omitempty"`  // how many executions
 	Expanded  map[string]int `json:"expanded,omitempty"` // to how many items
 	Skipped   []string       `json:"skipped,omitempty"`
 	Cancelled []string       `json:"cancelled,omitempty"`
 	Broken    []string       `json:"broken,omitempty"`
-	// Of tasks with a repeat: until held, or there is no further round.
+	// Of tasks with a repeat: until held, or there are no more rounds.
 	Reached    []string `json:"reached,omitempty"`
 	NotReached []string `json:"not_reached,omitempty"`
-	// Cleanup is how the workflow is to end, of a step of its clean-up.
+	// Cleanup is the stage in which the workflow will end, in a step of its clean-up.
 	Cleanup string `json:"cleanup,omitempty"`
 }
 
-// Advance is what the plan does to the tasks of its workflow.
+// Advance is the effect of the plan on the tasks of its workflow.
 func (p *Plan) Advance(w *definition.Workflow) Advance {
 	var a Advance
 	for i := range p.Children {
@@ -59,16 +59,16 @@ func (p *Plan) Advance(w *definition.Workflow) Advance {
 	return a
 }
 
-// Does reports whether what the plan does to the tasks of its workflow is what a says, whose lists are sorted.
+// Does reports whether the plan has the effect a on the tasks of its workflow; a's lists are sorted.
 func (p *Plan) Does(w *definition.Workflow, a *Advance) bool {
 	started := 0
 	for _, n := range a.Started {
 		started += n
 	}
 	if marks := len(a.Expanded) + len(a.Skipped) + len(a.Cancelled) + len(a.Broken) + len(a.Reached) + len(a.NotReached); started != len(p.Children) || marks != len(p.Marks) {
-		return false // and nothing needs to be put together
+		return false // without building anything
 	}
-	// The plan marks each task at most once, and a has as many marks: when each mark of the plan is among those of a, they are the same marks.
+	// The plan marks each task at most once, and a has as many marks: if a has each mark of the plan, they are the same.
 	for _, m := range p.Marks {
 		if !a.marks(w.Tasks[m.Task].Name, m) {
 			return false
@@ -81,7 +81,7 @@ func (p *Plan) Does(w *definition.Workflow, a *Advance) bool {
 	return maps.Equal(does, a.Started)
 }
 
-// marks reports whether a, whose lists are sorted, says that a task got a mark.
+// marks reports whether a, whose lists are sorted, has a mark of a task.
 func (a *Advance) marks(task string, m Marking) bool {
 	in := func(names []string) bool {
 		_, ok := slices.BinarySearch(names, task)
@@ -176,7 +176,7 @@ func text(dec *jsontext.Decoder, what string) (string, error) {
 	return string(s), err
 }
 
-// Names reports whether it names a task.
+// Names reports whether a names a task.
 func (a *Advance) Names(task string) bool {
 	_, started := a.Started[task]
 	_, expanded := a.Expanded[task]
@@ -184,7 +184,7 @@ func (a *Advance) Names(task string) bool {
 		slices.Contains(a.Reached, task) || slices.Contains(a.NotReached, task)
 }
 
-// Tasks are the tasks that it names, in alphabetical order.
+// Tasks are the named tasks, in alphabetical order.
 func (a *Advance) Tasks() []string {
 	all := make([]string, 0, len(a.Started)+len(a.Expanded)+len(a.Skipped)+len(a.Cancelled)+len(a.Broken)+len(a.Reached)+len(a.NotReached))
 	for name := range a.Started {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What is read is what was written, for each field, also names that JSON escapes.
+// An Advance reads back as it was written, in each field, also with names that JSON escapes.
 func TestAdvanceIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Advance{

@@ -8,23 +8,21 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Change is what one transaction made of a workflow's state. The changes of an
-// attempt, in order, lead from any state that one of them left to the latest:
-// a caller that knows an earlier state need not count the workflow's children.
+// Change is the effect of one transaction on a workflow's state. The changes of an attempt, in order, lead from any
+// state between two of them to the latest: a caller that knows an earlier state need not count the workflow's children.
 type Change struct {
 	Marks    []MarkChange  `json:"marks,omitempty"`
 	Created  []CountChange `json:"created,omitempty"`
 	Ended    []CountChange `json:"ended,omitempty"`
 	Recalled bool          `json:"recalled,omitempty"`
 	Stopped  bool          `json:"stopped,omitempty"`
-	// CleanedUp says of which order Stopped is: of the one at the end of the clean-up.
+	// CleanedUp means that Stopped belongs to the order at the end of the clean-up.
 	CleanedUp bool `json:"cleaned_up,omitempty"`
-	// Unknown means that the state changed in a way that this change does not
-	// say: it is to be read anew.
+	// Unknown means that the state changed in a way that this change does not describe: it must be read again.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// MarkChange is a mark that a task got.
+// MarkChange is a new mark of a task.
 type MarkChange struct {
 	Task  int         `json:"task"` // its index in Workflow.Tasks
 	Mark  Mark        `json:"mark"`
@@ -40,7 +38,7 @@ type CountChange struct {
 	Count int        `json:"count"`
 }
 
-// ChangeOf is what a plan and the ends of children make of a state.
+// ChangeOf is the change that a plan and the ends of children make to a state.
 func ChangeOf(st *State, plan *Plan) Change {
 	c := Change{Recalled: st.Recalled, Stopped: st.Stopped, CleanedUp: st.CleanedUp}
 	for _, m := range plan.Marks {
@@ -52,15 +50,15 @@ func ChangeOf(st *State, plan *Plan) Change {
 	return c
 }
 
-// Empty reports whether the change says nothing that a state before it did not
-// have: whether what it says of Recalled and Stopped is new, the caller knows.
+// Empty reports whether the change adds nothing to the state before it, apart from Recalled and Stopped, which the
+// caller compares.
 func (c *Change) Empty() bool { return len(c.Marks)+len(c.Created)+len(c.Ended) == 0 && !c.Unknown }
 
 // End adds the end of a child.
 func (c *Change) End(task int, as flow.Stage) { c.Ended = count(c.Ended, task, as) }
 
 func count(all []CountChange, task int, stage flow.Stage) []CountChange {
-	for i := len(all) - 1; i >= 0 && i >= len(all)-8; i-- { // what belongs together mostly comes together
+	for i := len(all) - 1; i >= 0 && i >= len(all)-8; i-- { // related ends mostly come together
 		if all[i].Task == task && all[i].Stage == stage {
 			all[i].Count++
 			return all
@@ -69,11 +67,11 @@ func count(all []CountChange, task int, stage flow.Stage) []CountChange {
 	return append(all, CountChange{task, stage, 1})
 }
 
-// Text is the change as it is stored.
+// Text is the stored form of the change.
 func (c *Change) Text() (json.RawMessage, error) { return json.Marshal(c) }
 
-// Apply brings the tracker's state forward by a stored change, and returns how
-// many children it created. An error means that the state must be read anew.
+// Apply applies a stored change to the tracker's state, and returns how many children it created. After an error the
+// state must be read again.
 func (k *Tracker) Apply(text json.RawMessage) (created int, err error) {
 	var c Change
 	if err := json.Unmarshal(text, &c); err != nil {
@@ -114,7 +112,7 @@ func (k *Tracker) Apply(text json.RawMessage) (created int, err error) {
 			k.Ended(n.Task, n.Stage)
 		}
 		if p := &k.st.Tasks[n.Task]; n.Stage != flow.Completed && p.ErrorStage != 0 {
-			p.Error, p.ErrorIndex, p.ErrorStage = nil, 0, 0 // one of these may be the failure to be named: it is to be loaded anew
+			p.Error, p.ErrorIndex, p.ErrorStage = nil, 0, 0 // one of these may be the failure to name: it must be loaded again
 		}
 	}
 	k.st.Recalled, k.st.Stopped, k.st.CleanedUp = c.Recalled, c.Stopped, c.CleanedUp

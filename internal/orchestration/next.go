@@ -7,32 +7,28 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Step is what there is to do in a state. The zero Step is nothing: the
-// workflow waits for its children.
+// Step is the work to do in a state. The zero Step is none: the workflow waits for its children.
 type Step struct {
-	// Marks are decided without looking at any value.
+	// Marks are decided without evaluating anything.
 	Marks []Marking
 	// Start are the tasks whose needs have ended, to be evaluated by Take.
 	Start []Start
-	// More are the tasks of a foreach that have room for more children, as far
-	// as can be told without evaluating how many may be in flight.
+	// More are the foreach tasks that have room for more children, as far as is known without evaluating their
+	// concurrency.
 	More []int
-	// Judge are the tasks with a repeat of which a round has ended: Take
-	// evaluates whether it was the last.
+	// Judge are the tasks with a repeat whose round has ended: Take evaluates whether it was the last.
 	Judge []int
-	// Recall are tasks whose open children are to be cancelled where no worker
-	// holds them yet: the workflow is failing. What runs goes on to its end.
+	// Recall are tasks whose open children must be cancelled unless a worker holds them: the workflow is failing. Running
+	// children continue to their ends.
 	Recall []int
-	// Cancel are tasks whose open children are all to be cancelled: the
-	// workflow is ending.
+	// Cancel are tasks whose open children must all be cancelled: the workflow is ending.
 	Cancel []int
-	// Done is the stage the workflow ends in, once nothing is left to do and
-	// no child is open; flow.Completed still depends on its outputs.
+	// Done is the stage in which the workflow ends, if nothing is left to do and no child is open; flow.Completed still
+	// depends on its outputs.
 	Done flow.Stage
 }
 
-// Start is a task to be evaluated, with the answers of the functions that its
-// condition may call.
+// Start is a task to evaluate, with the answers of the functions that its condition may call.
 type Start struct {
 	Task                       int
 	Success, Failed, Cancelled bool
@@ -46,22 +42,21 @@ type Marking struct {
 	Error *flow.Error // of Broken
 }
 
-// Empty reports whether there is nothing to do but to wait.
+// Empty reports whether there is nothing to do but wait.
 func (s *Step) Empty() bool {
 	return len(s.Marks)+len(s.Start)+len(s.More)+len(s.Judge)+len(s.Recall)+len(s.Cancel) == 0 && s.Done == 0
 }
 
-// What a task means for those that come after it.
+// The effect of a task on those after it.
 const (
 	ended       uint8 = 1 << iota // it has a status
 	ok                            // that counts as success
-	failedHere                    // it, or something before it, failed or was stopped by a failure
-	cancelledAt                   // it, or something before it, was cancelled
+	failedHere                    // it, or a task before it, failed or was stopped by a failure
+	cancelledAt                   // it, or a task before it, was cancelled
 )
 
-// decide says what becomes of a task whose needs have ended: a mark where that
-// is certain, else that it is to be evaluated. In a clean-up the whole workflow
-// counts as cancelled: none of its tasks follows a success.
+// decide decides about a task whose needs have ended: a mark if that is certain, else an evaluation. In a clean-up the
+// whole workflow counts as cancelled: none of its tasks follows a success.
 func (k *Tracker) decide(t *definition.Task, before uint8) (Mark, Start) {
 	success := before&ok != 0
 	survives := t.If.Survives()
@@ -77,7 +72,7 @@ func (k *Tracker) decide(t *definition.Task, before uint8) (Mark, Start) {
 	return Unmarked, Start{t.Index, success && !k.st.Cleaning, before&failedHere != 0, before&cancelledAt != 0 || k.st.Cleaning}
 }
 
-// meaning is what a task's status means for those that come after it.
+// meaning is the effect of a task's status on the tasks after it.
 func meaning(t *definition.Task, p *Progress, status definition.Status, before uint8, failing bool) uint8 {
 	m := before & (failedHere | cancelledAt)
 	switch {
@@ -97,8 +92,7 @@ func meaning(t *definition.Task, p *Progress, status definition.Status, before u
 	return m | ended
 }
 
-// room is how many children of a foreach may be created now, when limit of them
-// may be open; 0 is no limit.
+// room is how many children of a foreach may be created now, if limit of them may be open; 0 is no limit.
 func room(t *definition.Task, p *Progress, failing bool, limit int) int {
 	n := p.remaining(t, failing)
 	if limit > 0 {
@@ -107,8 +101,7 @@ func room(t *definition.Task, p *Progress, failing bool, limit int) int {
 	return max(0, n)
 }
 
-// end is Next for a workflow that is to end early: nothing starts any more,
-// and it is over when nothing is open.
+// end is Next for a workflow that must end early: nothing starts any more, and it has ended when nothing is open.
 func end(w *definition.Workflow, st *State) Step {
 	var s Step
 	open := false
@@ -132,7 +125,7 @@ func end(w *definition.Workflow, st *State) Step {
 	return s
 }
 
-// outcome is the stage that a workflow ends in when all its tasks have ended.
+// outcome is the stage of a workflow whose tasks have all ended.
 func outcome(st *State, failing bool) flow.Stage {
 	if failing {
 		return flow.Failed
@@ -145,8 +138,8 @@ func outcome(st *State, failing bool) flow.Stage {
 	return flow.Completed
 }
 
-// Outputs returns the tasks whose outputs Take will look at, in document
-// order. Tasks whose items are in have need not have them evaluated again.
+// Outputs returns the tasks whose outputs Take will read, in document order. The items of tasks in have need not be
+// evaluated again.
 func (s *Step) Outputs(w *definition.Workflow, have Items) []int {
 	n := need{w: w}
 	for _, start := range s.Start {
@@ -180,7 +173,7 @@ func (s *Step) Outputs(w *definition.Workflow, have Items) []int {
 	return slices.Compact(n.tasks)
 }
 
-// need collects tasks whose outputs are looked at.
+// need collects tasks whose outputs are read.
 type need struct {
 	w     *definition.Workflow
 	tasks []int
@@ -229,7 +222,7 @@ func (n *need) add(refs []definition.TaskRef, all bool, t *definition.Task) {
 	}
 }
 
-// upstream names what may be looked at: of the outputs (nil), every task.
+// upstream names the tasks whose outputs may be read: for the workflow's outputs (nil), every task.
 func upstream(w *definition.Workflow, t *definition.Task) []string {
 	if t != nil {
 		return w.Upstream(t)

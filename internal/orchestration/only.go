@@ -7,18 +7,17 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-// Refusal is why a rerun of some items only makes no sense.
+// Refusal is why a rerun of only some items is impossible.
 type Refusal struct {
-	Item Item // of those that were named
+	Item Item // of the named ones
 	Say  string
 	Fix  string
 }
 
 func (r *Refusal) Error() string { return r.Say }
 
-// PlanOnly plans a rerun in which the items run that only names, and nothing else: what comes before them is reused, and so is what stands
-// beside them where that is possible. Everything else is left out. It is a *Refusal where something before them would have to run, or where
-// they themselves would not.
+// PlanOnly plans a rerun that runs only the named items: everything before them is reused, and so are other tasks where possible.
+// Everything else is left out. It returns a *Refusal if something before them would have to run, or if they themselves would not.
 func PlanOnly(w *definition.Workflow, o *Original, only []Item, f Facts) (*RerunPlan, error) {
 	var targets, before, after []string
 	for _, t := range w.Tasks {
@@ -34,18 +33,18 @@ func PlanOnly(w *definition.Workflow, o *Original, only []Item, f Facts) (*Rerun
 		}
 	}
 	needed := func(name string) bool { return slices.Contains(targets, name) || slices.Contains(before, name) }
-	// What they need, without anything beside it.
+	// Their needs, without other tasks.
 	alone := PlanRerun(w.Only(targets, without(w, needed)), o, only, f)
 	if err := alone.refuses(only, needed); err != nil {
 		return nil, err
 	}
-	// Beside them stays what is reused in a rerun of the whole from them on.
+	// Other tasks that a rerun from them on would reuse are kept.
 	all := PlanRerun(w, o, only, f)
 	leave := without(w, func(name string) bool {
 		return needed(name) || !slices.Contains(after, name) && slices.Contains([]Decision{Reuse, Override},
 			all.Tasks[w.Task(name).Index].Decision)
 	})
-	// What was planned to be reused may need a task that is left out because its condition does not hold: then it is left out, too.
+	// A reused task may need a task that is left out because its condition does not hold: then it is left out, too.
 	for n := -1; n != len(leave); {
 		n = len(leave)
 		leave = without(w, func(name string) bool {
@@ -57,7 +56,7 @@ func PlanOnly(w *definition.Workflow, o *Original, only []Item, f Facts) (*Rerun
 	return plan, plan.refuses(only, needed)
 }
 
-// refuses says why a plan is not one of only some items. Tasks that it does not need are not looked at.
+// refuses returns why a plan cannot run only some items. It ignores tasks that are not needed.
 func (p *RerunPlan) refuses(only []Item, needed func(string) bool) error {
 	for _, t := range p.Tasks {
 		at := slices.IndexFunc(only, func(i Item) bool { return i.Task == t.Task })
@@ -76,7 +75,7 @@ func (p *RerunPlan) refuses(only []Item, needed func(string) bool) error {
 	return p.runsBeside(only)
 }
 
-// runsBeside looks for items of the tasks that were named which would run although they were not.
+// runsBeside finds items of the named tasks that would run although they were not named.
 func (p *RerunPlan) runsBeside(only []Item) error {
 	for _, t := range p.Tasks {
 		at := slices.IndexFunc(only, func(i Item) bool { return i.Task == t.Task })

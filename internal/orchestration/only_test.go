@@ -29,7 +29,7 @@ func TestPlanOnly(t *testing.T) {
 		only []Item
 		bad  []Item // failed in the original
 		set  string
-		want string // of a plan: the decisions; of a refusal: what it says
+		want string // of a plan: the decisions; of a refusal: the message
 		fix  string
 	}{
 		{name: "a task in the middle", only: []Item{{"each", AllItems}},
@@ -89,7 +89,7 @@ func TestPlanOnly(t *testing.T) {
 			if got := strings.Join(said, ", "); got != row.want {
 				t.Errorf("planned\n%s, want\n%s", got, row.want)
 			}
-			// It ends as what was named does, and puts that out.
+			// It ends like the named tasks, with their outputs.
 			var names []string
 			for _, i := range row.only {
 				names = append(names, i.Task)

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// fate is what the oracle knows of a task at the end: from the rows, by rules
-// written down here a second time, in other words than the code's.
+// fate is what the oracle knows of a task at the end: from the rows, by rules that are written a second time here, in
+// other words than the code's.
 type fate struct {
 	ran                        bool // it has children, or an empty list of items
 	bad, cancelled             bool
 	skipped, swept, incomplete bool
 	broken                     bool
-	okay                       bool // counts as success for what comes after
+	okay                       bool // counts as success for later tasks
 	badAbove, cancelAbove      bool // including itself
 }
 
@@ -55,7 +55,7 @@ func (x *world) fates() []fate {
 	return fates
 }
 
-// fateOfRounds holds what was decided about a repeated task to how its rounds ended.
+// fateOfRounds checks the decision about a repeated task against the ends of its rounds.
 func (x *world) fateOfRounds(t *definition.Task, m Mark, created int, last flow.Stage) {
 	bad := last == flow.Cancelled || !t.ContinueOnError && last != flow.Completed
 	switch {
@@ -113,8 +113,8 @@ func (x *world) judgeTask(src string, i int, fates []fate, failed bool) {
 		failedAbove = failedAbove || b.badAbove
 		cancelAbove = cancelAbove || b.cancelAbove
 	}
-	// When a child was cancelled and something elsewhere failed too, it
-	// depends on which was first whether that counts as a failure.
+	// If a child was cancelled and something elsewhere failed too, it counts as a failure or not depending on which was
+	// first.
 	unsure = cancelAbove && failed && !failedAbove
 	f.badAbove = failedAbove || f.bad && !t.ContinueOnError || f.swept
 	f.cancelAbove = cancelAbove || f.swept || (f.cancelled || f.incomplete) && (!f.bad || t.ContinueOnError)
@@ -122,7 +122,7 @@ func (x *world) judgeTask(src string, i int, fates []fate, failed bool) {
 		if x.cleaning && conditionOf(src, i) == "always()" && !f.ran && !f.broken {
 			x.t.Fatalf("the clean-up has left t%d out\n%s", i, src)
 		}
-		return // nothing else starts after an ending; commit and check saw to the rest
+		return // nothing else starts after an ending; commit and check tested the rest
 	}
 	var run bool
 	survives := false
@@ -158,7 +158,7 @@ func (x *world) judgeTask(src string, i int, fates []fate, failed bool) {
 	}
 }
 
-// judgeOutput holds the items of a foreach to the order of its list.
+// judgeOutput checks that the items of a foreach keep the order of its list.
 func (x *world) judgeOutput(src string, fates []fate) {
 	var out struct {
 		All map[string]struct {
@@ -193,7 +193,7 @@ func (x *world) judgeOutput(src string, fates []fate) {
 	}
 }
 
-// conditionOf reads the condition of t<i> back from the text.
+// conditionOf reads the condition of t<i> from the text.
 func conditionOf(src string, i int) string {
 	var lines []string
 	in := false

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// finish works out the outcome of a workflow that is over.
+// finish makes the outcome of a workflow that has ended.
 func (k *taking) finish(stage flow.Stage) {
 	k.plan.Stage = stage
 	switch {
@@ -50,7 +50,7 @@ func (k *taking) failure() *flow.Error {
 		}
 		details := culprit{Task: t.Name, Code: why.Code}
 		e := &flow.Error{Code: flow.CodeTaskFailed}
-		if p.Mark == Broken { // the expression of the whole task, or of an item that its message names: there is no child to name
+		if p.Mark == Broken { // the expression of the whole task, or of an item that its message names: no child to name
 			e.Message = failedTask(t.Name, why)
 		} else {
 			details.Index, e.Message = &p.ErrorIndex, FailedBy(t, p.ErrorIndex, why)
@@ -63,7 +63,7 @@ func (k *taking) failure() *flow.Error {
 	return &flow.Error{Code: flow.CodeTaskFailed, Message: "a task failed"}
 }
 
-// FailedBy is the message of a workflow that failed because an item of a task did; of a task without foreach the index is not used.
+// FailedBy is the message of a workflow that failed because an item of a task did; without a foreach the index is not used.
 func FailedBy(t *definition.Task, index int, why *flow.Error) string {
 	if t.Foreach == nil {
 		return failedTask(t.Name, why)
@@ -75,8 +75,8 @@ func failedTask(name string, why *flow.Error) string {
 	return fmt.Sprintf("task %q failed: %s: %s", name, why.Code, why.Message)
 }
 
-// CancelledBy is the message of a workflow that was cancelled because an item of a task of it was; why is nil where that is not known. Of a
-// task without foreach the index is not used.
+// CancelledBy is the message of a workflow that was cancelled because an item of a task was; why is nil if it is not known. Without a
+// foreach the index is not used.
 func CancelledBy(t *definition.Task, index int, why *flow.Error) string {
 	said := fmt.Sprintf("task %q was cancelled", t.Name)
 	if why == nil {
@@ -91,7 +91,7 @@ func CancelledBy(t *definition.Task, index int, why *flow.Error) string {
 	return said + ": " + why.Message
 }
 
-// SaysCancelledBy reports whether a message is that of CancelledBy, of any item and reason.
+// SaysCancelledBy reports whether a message is one of CancelledBy, with any item and reason.
 func SaysCancelledBy(t *definition.Task, message string) bool {
 	rest, of := strings.CutPrefix(message, fmt.Sprintf("task %q ", t.Name))
 	return of && (strings.HasPrefix(rest, "was cancelled") || t.Foreach != nil && strings.HasPrefix(rest, "(item ") && strings.Contains(rest, ") was cancelled: "))
@@ -113,14 +113,14 @@ func (k *taking) cancellation() *flow.Error {
 	return &flow.Error{Code: flow.CodeCancelled, Message: "a task was cancelled"}
 }
 
-// culprit are the details of the error of a workflow: the task, and of a child its index, with the code of its error.
+// culprit are the details of a workflow's error: the task, the index of the child if there is one, and the error code.
 type culprit struct {
 	Task  string `json:"task"`
 	Index *int   `json:"index,omitempty"`
 	Code  string `json:"code"`
 }
 
-// report puts out what the tasks put out of which alone the workflow is a rerun.
+// report sets the workflow's output to the outputs of the only tasks that its rerun runs.
 func (k *taking) report() {
 	all := make(map[string]any, len(k.w.Reports))
 	var err error

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// A world is what a store would hold of one workflow: rows of children and of
-// marks, and nothing else. States are derived from the rows each time.
+// A world is the store's rows of one workflow: children and marks, and nothing else. States are derived from the rows
+// each time.
 type world struct {
 	t        *rapid.T
 	w        *definition.Workflow
@@ -31,21 +31,20 @@ type world struct {
 	items    Items
 	stage    flow.Stage
 	outcome  flow.Outcome
-	// tracker goes on from step to step beside the rows; nil where the last
-	// plan was lost, and with it what the tracker made of it.
+	// tracker continues from step to step beside the rows; nil if the last plan was lost together with the tracker's
+	// state.
 	tracker *Tracker
-	// follower knows the workflow by its changes alone; ends are those that no
-	// change says yet.
+	// follower knows the workflow only by its changes; ends are those that are in no change yet.
 	follower *Tracker
 	ends     Change
-	// asked holds what Next answered for each task that it had evaluated.
+	// asked has the answer of Next for each evaluated task.
 	asked map[int]Start
 }
 
 type row struct {
 	stage flow.Stage // Running while open
 	input json.RawMessage
-	held  bool // a worker has it: a recall does not touch it
+	held  bool // a worker has it: a recall does not end it
 }
 
 func (x *world) state() *State {
@@ -77,7 +76,7 @@ func (x *world) state() *State {
 	return st
 }
 
-// output is what a child that completed put out: its own place.
+// output is the output of a completed child: its own index.
 func (x *world) output(task int) Output {
 	t := x.w.Tasks[task]
 	one := func(i int) json.RawMessage {
@@ -109,7 +108,7 @@ func (x *world) output(task int) Output {
 	return out
 }
 
-// advance runs the engine's loop once and commits its plan.
+// advance runs the engine's loop once and commits the plan.
 func (x *world) advance() {
 	if x.tracker == nil {
 		x.tracker = Track(x.w, x.state())
@@ -149,7 +148,7 @@ func (x *world) advance() {
 		}
 	}
 	if (x.ending == 0 || x.cleaning) && rapid.IntRange(0, 9).Draw(x.t, "lost") == 0 {
-		for task := range x.asked { // the commit failed: the rows are as they were
+		for task := range x.asked { // the commit failed: the rows are unchanged
 			if _, marked := x.marks[task]; !marked && x.children[[2]int{task, 0}] == nil {
 				delete(x.asked, task)
 			}
@@ -165,7 +164,7 @@ func (x *world) advance() {
 	x.follow(st, &plan)
 }
 
-// forgetUnstarted allows tasks that Take had no room for to be asked again.
+// forgetUnstarted allows tasks that Take had no room for to be evaluated again.
 func (x *world) forgetUnstarted(step Step, plan *Plan) {
 	for _, s := range step.Start {
 		done := slices.ContainsFunc(plan.Marks, func(m Marking) bool { return m.Task == s.Task }) ||
@@ -176,7 +175,7 @@ func (x *world) forgetUnstarted(step Step, plan *Plan) {
 	}
 }
 
-// follow tells the follower of a plan that was committed.
+// follow applies a committed plan to the follower.
 func (x *world) follow(st *State, plan *Plan) {
 	if x.stage != 0 {
 		return
@@ -211,7 +210,7 @@ func (x *world) end(key [2]int, as flow.Stage) {
 	p.Error = x.state().Tasks[key[0]].Error
 }
 
-// sameProgress compares states by all but what failed children said.
+// sameProgress compares states except for the messages of failed children.
 func sameProgress(a, b *State) bool {
 	plain := func(all []Progress) []Progress {
 		all = slices.Clone(all)
@@ -278,10 +277,10 @@ func (x *world) commit(plan *Plan) {
 	}
 }
 
-// until are conditions of repeats, with the round, from 1 on, from which on they hold; over a round that failed only those of round hold.
+// until are conditions of repeats, with the first round after which they hold; after a failed round only those with round hold.
 var until = map[string]int{"round >= 2": 2, "output.index == 2": 3, "round > 3 || status == 'skipped'": 4, "output.index >= 0 && error == null": 1}
 
-// checkRound holds the rounds of a repeat to its max, to their order, and to its until.
+// checkRound checks the rounds of a repeat against its max, their order, and its until.
 func (x *world) checkRound(c *Child) {
 	r := c.Task.Repeat
 	if r == nil {
@@ -305,7 +304,7 @@ func (x *world) checkRound(c *Child) {
 	}
 }
 
-// held reports whether the until of a task holds over a round that has ended.
+// held reports whether the until of a task holds after an ended round.
 func (x *world) held(t *definition.Task, index int) bool {
 	text := t.Repeat.Until.Text()
 	byOutput := strings.Contains(text, "output")
@@ -315,8 +314,7 @@ func (x *world) held(t *definition.Task, index int) bool {
 	return index+1 >= until[text] && (!byOutput || x.children[[2]int{t.Index, index}].stage == flow.Completed)
 }
 
-// check compares what Take made of the state with what the rows say, and holds
-// a foreach to its concurrency.
+// check compares the state that Take made with the rows, and checks the concurrency of a foreach.
 func (x *world) check(st *State) {
 	derived := x.state()
 	for i, t := range x.w.Tasks {
@@ -404,9 +402,8 @@ func document(t *rapid.T) string {
 	return b.String()
 }
 
-// TestRandomWorkflows drives random workflows in random orders of completion,
-// with commits that fail and endings at any moment, against what must always
-// hold and an oracle that knows only the definition and what became of it.
+// TestRandomWorkflows runs random workflows in random orders of completion, with failing commits and early ends at any
+// moment. It checks the invariants and compares with an oracle that knows only the definition and the rows.
 func TestRandomWorkflows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

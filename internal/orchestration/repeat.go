@@ -8,7 +8,7 @@ import (
 )
 
 // judge decides what follows the latest round of a repeated task: the task's end, or another round. A round is a child whose index is its
-// number less one; it is created only here, when all before it have ended, so that there is never more than one that is open.
+// number minus one; it is created only here, after the end of all earlier rounds, so at most one is open.
 func (k *taking) judge(t *definition.Task) (again bool) {
 	p, last := &k.st.Tasks[t.Index], k.latest(t)
 	v := k.scope(t)
@@ -39,13 +39,13 @@ func (k *taking) judge(t *definition.Task) (again bool) {
 	return true
 }
 
-// notReached ends a repeated task of which there is no further round.
+// notReached ends a repeated task without another round.
 func (k *taking) notReached(t *definition.Task, why *flow.Error) {
 	k.mark(Marking{Task: t.Index, Mark: NotReached, Error: why})
 	k.failing = k.st.narrowed(k.w)
 }
 
-// latest is how the latest round of a repeated task ended.
+// latest is the result of the latest round of a repeated task.
 func (k *taking) latest(t *definition.Task) definition.Round {
 	out := k.f.Output(t.Index)
 	r := definition.Round{Number: k.st.Tasks[t.Index].Created, Status: definition.StatusCompleted, Output: out.Single, Unread: out.TooLarge}

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// TestRounds has one row for each way in which a repeat ends.
+// TestRounds has one row for each way a repeat can end.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	const ok = "completed"
 	for _, row := range []struct {
 		name, repeat, more string
-		rounds             []string // how they end: ok with the number as output, or an error code
-		want               string   // rounds, status, output, and error of what comes after
+		rounds             []string // their ends: ok with the number as output, or an error code
+		want               string   // rounds, status, output, and error of the task after it
 	}{
 		{name: "until holds over the first round", repeat: "until: output == 1, max: 3", rounds: []string{ok}, want: "1 completed 1 null"},
 		{name: "until holds later", repeat: "until: output == 3, max: 3", rounds: []string{ok, ok, ok}, want: "3 completed 3 null"},

@@ -11,23 +11,23 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Work is what an item has to do: what runs, and what that is given. Two items with the same work have the same outcome to expect.
+// Work is the work of an item: its action and its input. Two items with the same work should have the same outcome.
 type Work struct{ Action, Input [sha256.Size]byte }
 
-// Sum is the work in one hash, as it is stored.
+// Sum is the hash of the work, in its stored form.
 func (w Work) Sum() [sha256.Size]byte {
 	return sha256.Sum256(append(w.Action[:], w.Input[:]...))
 }
 
-// Past is how an item of the original ended.
+// Past is the end of an item of the original.
 type Past struct {
 	Execution flow.ID
-	Of        flow.ID // the execution that ran: Execution itself, or the one whose outcome it reused
+	Of        flow.ID // the execution that ran: Execution, or the one whose outcome it reused
 	Stage     flow.Stage
 	Work      Work
-	// Fleeting means that its output names files which are removed together with the execution that left them.
+	// Fleeting means that its output names files, which are removed together with their execution.
 	Fleeting bool
-	// Partial means that it is a workflow of which only some tasks ran, so that its output is another.
+	// Partial means that it is a workflow of which only some tasks ran, so its output is not that of the whole.
 	Partial bool
 }
 
@@ -37,7 +37,7 @@ type Item struct {
 	Index int
 }
 
-// Text is an item as people write it: task, or task[index].
+// Text is an item in the form that users write: task, or task[index].
 func (i Item) Text() string {
 	if i.Index == AllItems {
 		return i.Task
@@ -48,19 +48,19 @@ func (i Item) Text() string {
 // AllItems stands for every item of a task.
 const AllItems = -1
 
-// Original is the workflow execution that is to run again, as far as a plan asks about it.
+// Original is the part of the original workflow execution that a plan reads.
 type Original struct {
 	// Past is how an item ended; false: there was no such item.
 	Past func(task string, index int) (Past, bool)
-	// Mark is what was decided about a task that its items do not show.
+	// Mark is the decision about a task that its items do not show.
 	Mark func(task string) Mark
-	// Output is what the items 0..n-1 of a task put out. It is asked for tasks whose items have all completed.
+	// Output is the outputs of the items 0..n-1 of a task. It is called for tasks whose items have all completed.
 	Output func(t *definition.Task, n int) Output
-	// Override is the output that an item of the rerun is given and ends with; nil: none.
+	// Override is the output given to an item of the rerun; nil: none.
 	Override func(task string, index int) json.RawMessage
-	// Within reports whether an item is a workflow of which parts run again, so that it cannot be reused; nil: no item is.
+	// Within reports whether an item is a workflow of which parts run again, so that it cannot be reused; nil: none is.
 	Within func(c *Child) bool
-	// Work is what an item of the rerun has to do; an error is why it will fail.
+	// Work is the work of an item of the rerun; an error is why it will fail.
 	Work func(c *Child) (Work, error)
 }
 
@@ -75,22 +75,22 @@ const (
 	Skip     Decision = "skip"    // its condition does not hold
 	Break    Decision = "break"   // one of its expressions fails
 	Prevent  Decision = "prevent" // the workflow fails before it can start
-	Override Decision = "give"    // it ends with overridden outputs, or that are reused; nothing of it runs
-	Leave    Decision = "leave"   // it is left out: the rerun is of other tasks only
+	Override Decision = "give"    // it ends with given outputs, or reused ones; nothing of it runs
+	Leave    Decision = "leave"   // it is left out: the rerun runs only other tasks
 )
 
-// Planned is what a rerun does about one task, and why.
+// Planned is the plan for one task, with the reason.
 type Planned struct {
 	Task       string
 	Decision   Decision
-	Reused     int   // items whose outcomes are reused
-	Overridden int   // items that end with an overridden output
-	Runs       int   // items that run, as far as that is known before the tasks that it needs have ended
-	Items      []int // of a foreach: the first of those that run
+	Reused     int   // items with reused outcomes
+	Overridden int   // items with given outputs
+	Runs       int   // items that run, as far as is known before the ends of the tasks that it needs
+	Items      []int // of a foreach: the first items that run
 	Reason     string
 }
 
-// shownItems is how many items a plan names of a task.
+// shownItems is how many items of a task a plan names.
 const shownItems = 100
 
 // Reused is an item whose outcome is reused.
@@ -103,19 +103,18 @@ type Reused struct {
 type RerunPlan struct {
 	Tasks  []Planned // in document order
 	Reuses []Reused
-	// LeftOut are the tasks that a rerun of others only leaves out.
+	// LeftOut are the tasks that a rerun of only others leaves out.
 	LeftOut []string
-	// Stage and Outcome are how the rerun ends where nothing runs.
+	// Stage and Outcome are the end of the rerun if nothing runs.
 	Stage   flow.Stage
 	Outcome flow.Outcome
 }
 
-// PlanRerun says what a rerun of a workflow execution does, with the definition and the facts that the rerun has: f.Output and the bounds
-// are not looked at. from are items that run again whatever became of them.
+// PlanRerun plans a rerun of a workflow execution, with the definition and the facts of the rerun; f.Output and the bounds are not used.
+// from are items that run again however they ended.
 //
-// It takes the rerun's own steps, in which an item ends at once where its outcome can be reused and stays open where it has to run. What
-// comes after an item that runs is never started here, and so it is never reused; conditions, items and inputs of everything else are
-// evaluated from outputs that are already known.
+// It takes the rerun's own steps: an item ends at once if its outcome can be reused, and stays open if it must run. Items after one that
+// runs are never started here, so they are never reused; conditions, items and inputs of all others are evaluated from known outputs.
 func PlanRerun(w *definition.Workflow, o *Original, from []Item, f Facts) *RerunPlan {
 	r := &rerun{w: unbounded(w), o: o, from: make(map[Item]bool, len(from)), tasks: make([]planning, len(w.Tasks))}
 	for _, i := range from {
@@ -143,7 +142,7 @@ func PlanRerun(w *definition.Workflow, o *Original, from []Item, f Facts) *Rerun
 	return r.plan(&plan)
 }
 
-// unbounded is a workflow whose foreach tasks create all items at once: those that run would stand in the way of the others otherwise.
+// unbounded is a workflow whose foreach tasks create all items at once: otherwise items that run would block the others.
 func unbounded(w *definition.Workflow) *definition.Workflow {
 	u := *w
 	u.Tasks = make([]*definition.Task, len(w.Tasks))
@@ -165,13 +164,13 @@ type rerun struct {
 	reused []Reused
 }
 
-// planning is what is known about one task so far.
+// planning is what is known of one task so far.
 type planning struct {
 	reused, runs int
 	overridden   int
 	items        []int
-	why          string // the first item that runs does so, one that was cancelled only where all of them were
-	stopped      bool   // why is of one that was cancelled
+	why          string // the reason of the first item that runs, but of a cancelled one only if all were cancelled
+	stopped      bool   // why belongs to a cancelled item
 }
 
 func (r *rerun) hasOverride(task string, index int) bool {
@@ -200,7 +199,7 @@ func (r *rerun) reuses(c *Child) bool {
 	return false
 }
 
-// look returns the outcome that an item can reuse, or why there is none.
+// look returns the outcome that an item can reuse, or the reason why it cannot.
 func (r *rerun) look(c *Child) (Past, string) {
 	past, ok := r.o.Past(c.Task.Name, c.Index)
 	switch {
@@ -231,7 +230,7 @@ func (r *rerun) look(c *Child) (Past, string) {
 	return past, ""
 }
 
-// absent says why the original has no such item.
+// absent returns why the original has no such item.
 func (r *rerun) absent(t *definition.Task) string {
 	switch r.o.Mark(t.Name) {
 	case Skipped:
@@ -244,7 +243,7 @@ func (r *rerun) absent(t *definition.Task) string {
 	return "it did not start"
 }
 
-// plan puts together what was decided.
+// plan assembles the decisions.
 func (r *rerun) plan(taken *Plan) *RerunPlan {
 	all := &RerunPlan{Tasks: make([]Planned, len(r.w.Tasks)), Reuses: r.reused, Stage: taken.Stage, Outcome: taken.Outcome}
 	for i, t := range r.w.Tasks {
@@ -283,7 +282,7 @@ func (r *rerun) planned(t *definition.Task) Planned {
 	return d
 }
 
-// waits says for which task one waits that has not started.
+// waits names the task that a task which has not started waits for.
 func (r *rerun) waits(t *definition.Task) string {
 	for _, n := range t.Needs {
 		if r.st.Status(r.w, n) == "" {
@@ -293,7 +292,7 @@ func (r *rerun) waits(t *definition.Task) string {
 	return "what it needs runs again"
 }
 
-// After returns the tasks that come after one, directly and through others, in document order.
+// After returns the tasks after one, directly and indirectly, in document order.
 func After(w *definition.Workflow, t *definition.Task) []string {
 	seen := make([]bool, len(w.Tasks))
 	for stack := slices.Clone(t.Successors); len(stack) > 0; {

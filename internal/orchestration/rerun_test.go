@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// play is a workflow that is run to its end: every item ends at once, as the player says.
+// play is a workflow that is run to its end: every item ends at once, as the player decides.
 type play struct {
 	past    map[Item]Past
 	outputs map[Item]json.RawMessage
@@ -28,7 +28,7 @@ type play struct {
 	st      *State
 }
 
-// upshot is how a player lets an item end.
+// upshot is a player's decision about the end of an item.
 type upshot struct {
 	stage  flow.Stage
 	output json.RawMessage
@@ -94,7 +94,7 @@ func (p *play) original() *Original {
 	}
 }
 
-// places are items with their own places as output.
+// places ends each item with its own index as output.
 func places(c *Child) upshot {
 	return upshot{stage: flow.Completed, output: fmt.Appendf(nil, `{"task":%q,"index":%d}`, c.Task.Name, c.Index)}
 }
@@ -110,7 +110,7 @@ func drawn(t *rapid.T) (*definition.Workflow, string) {
 	return defs[0].Workflow, src
 }
 
-// A rerun without changes of a workflow in which everything can be reused runs nothing and ends as the original did.
+// A rerun of a workflow, without changes, in which everything can be reused runs nothing and ends like the original.
 func TestRerunOfWhatCompletedRunsNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -137,8 +137,8 @@ func TestRerunOfWhatCompletedRunsNothing(t *testing.T) {
 	})
 }
 
-// Of what failed, exactly that is reused which completed and before which nothing runs again; the rerun that its plan leads to never runs
-// what was planned to be reused, and ends as a run in which nothing fails.
+// A rerun of a failed run reuses exactly the completed items with nothing before them that runs again. It never runs an item that its plan
+// reuses, and it ends like a run without failures.
 func TestRerunOfWhatFailed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,7 +163,7 @@ func TestRerunOfWhatFailed(t *testing.T) {
 		named := func(i Item) bool {
 			return slices.ContainsFunc(from, func(f Item) bool { return f.Task == i.Task && (f.Index == AllItems || f.Index == i.Index) })
 		}
-		// Where an expression fails, what runs beside it may start before that or not at all.
+		// If an expression fails, other tasks may have started before that or not.
 		breaks := false
 		stays := map[string]bool{} // nothing of the task runs
 		for _, p := range plan.Tasks {
@@ -180,7 +180,7 @@ func TestRerunOfWhatFailed(t *testing.T) {
 				}
 			}
 		}
-		// What is not reused although it could be: only after what runs, or where an expression or a condition has become another.
+		// A reusable item is not reused only if it comes after one that runs, or if an expression or a condition has changed.
 		for item, past := range was.past {
 			if reused[item] || past.Stage != flow.Completed || named(item) {
 				continue
@@ -381,7 +381,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// A failure cancels the items that wait. The plan says of the task why it failed, and not that one of them was cancelled.
+// A failure cancels the waiting items. The plan names the failure as the task's reason, and not a cancelled item.
 func TestAPlanSaysWhyATaskFailed(t *testing.T) {
 	w := workflow(t, "  each: {foreach: \"${{ [1, 2, 3] }}\", action: noop, with: {n: \"${{ item }}\"}}\n")
 	ends := map[int]flow.Stage{0: flow.Cancelled, 1: flow.Failed, 2: flow.Completed}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// workflow parses the tasks of a workflow, as they stand under `tasks:`.
+// workflow parses the tasks of a workflow, in the form of the text under `tasks:`.
 func workflow(t testing.TB, tasks string) *definition.Workflow {
 	t.Helper()
 	defs, err := definition.Parse("w.yaml", []byte("name: w\ntasks:\n"+tasks))
@@ -225,14 +225,14 @@ func TestOutcomeNamesTheFailure(t *testing.T) {
 	if e == nil || e.Code != flow.CodeTaskFailed || e.Message != `task "a" (item 1) failed: oom: used 65 MB of 64 MB` || string(e.Details) != `{"task":"a","index":1,"code":"oom"}` {
 		t.Errorf("the error is %+v", e)
 	}
-	// The expression of the list is of no item.
+	// An error in the list's expression names no item.
 	w = workflow(t, "  a: {action: noop, foreach: \"${{ input.x.y }}\"}\n")
 	st = &State{Tasks: make([]Progress, 1)}
 	plan = settle(w, st, &Facts{Input: json.RawMessage(`{"x": 5}`)})
 	if e := plan.Outcome.Error; e == nil || !strings.HasPrefix(e.Message, `task "a" failed: expression_error: tasks.a.foreach: `) || string(e.Details) != `{"task":"a","code":"expression_error"}` {
 		t.Errorf("the error of the list is %+v", plan.Outcome.Error)
 	}
-	// What is evaluated of an item names it.
+	// An error in an item's expression names the item.
 	w = workflow(t, "  a: {action: noop, foreach: [1, 0], with: {q: \"${{ 1 / item }}\"}}\n")
 	st = &State{Tasks: make([]Progress, 1)}
 	for range 3 {

@@ -1,8 +1,6 @@
-// Package orchestration decides what a workflow does next. It is pure: the
-// engine loads what became of the tasks, asks Next what there is to do, loads
-// the outputs that this needs, lets Take work out the children to create, and
-// commits the plan. The same state always gives the same plan, so a plan that
-// was lost, or worked out twice, does no harm.
+// Package orchestration decides what a workflow does next. It is pure: the engine loads the outcomes of the tasks, asks
+// Next for the next step, loads the outputs that this needs, lets Take plan the children to create, and commits the
+// plan. The same state always gives the same plan, so a plan that was lost, or made twice, does no harm.
 package orchestration
 
 import (
@@ -16,18 +14,18 @@ type Mark uint8
 // The marks.
 const (
 	Unmarked   Mark = iota
-	Expanded        // a foreach whose number of children (Total) is known
+	Expanded        // a foreach with a known number of children (Total)
 	Skipped         // its condition did not hold
 	Cancelled       // the workflow failed, or was ended, before the task could start
-	Broken          // one of its expressions failed; Error says which. Nothing more of it starts
-	Reached         // the `until` of its repeat held over its latest round
-	NotReached      // its repeat has had all its rounds, or all its time; Error says so
+	Broken          // one of its expressions failed, see Error. Nothing more of it starts
+	Reached         // the `until` of its repeat held after its latest round
+	NotReached      // its repeat has had all its rounds, or all its time, see Error
 	marks
 )
 
 var markNames = [marks]string{"", "expanded", "skipped", "cancelled", "broken", "reached", "not_reached"}
 
-// MarkNamed is the mark with a name, as it is stored; Unmarked for every other text.
+// MarkNamed is the mark with a stored name; Unmarked for every other text.
 func MarkNamed(name string) Mark {
 	for m := range marks {
 		if markNames[m] == name {
@@ -37,7 +35,7 @@ func MarkNamed(name string) Mark {
 	return Unmarked
 }
 
-// String is the mark's name, as it is stored and shown.
+// String is the mark's name, in its stored and shown form.
 func (m Mark) String() string {
 	if int(m) < len(markNames) {
 		return markNames[m]
@@ -45,8 +43,7 @@ func (m Mark) String() string {
 	return "unknown"
 }
 
-// Progress is how far one task has come. The zero value is a task that has not
-// been looked at.
+// Progress is the progress of one task. The zero value is a task about which nothing is decided.
 type Progress struct {
 	Mark  Mark
 	Total int // children in all, of an Expanded task
@@ -55,9 +52,8 @@ type Progress struct {
 	Open    int // children that have not ended
 	// The children that have ended, by outcome.
 	Completed, Failed, Cancelled, TimedOut int
-	// Error is why the child with the index ErrorIndex ended as ErrorStage, as
-	// Blame chooses it; of a Broken task, the expression's error; of one that is
-	// NotReached, why there is no further round.
+	// Error is why the child ErrorIndex ended as ErrorStage, chosen by Blame; for a Broken task, the expression's error;
+	// for one that is NotReached, why there are no more rounds.
 	Error      *flow.Error
 	ErrorIndex int
 	ErrorStage flow.Stage
@@ -69,9 +65,9 @@ const (
 	AfterCancel  = "a task of the workflow was cancelled"
 )
 
-// Blame takes note of why a child ended. The task's error is that of the failure or timeout with the lowest index. A child that was
-// cancelled counts only where none failed, and one that was cancelled because of another child only where there is no other: a failure
-// cancels the items that wait, so an item 0 that waited for its retry would otherwise hide the failure of item 1.
+// Blame records why a child ended. The task's error is that of the failure or timeout with the lowest index. A cancelled child counts only
+// if none failed, and one that was cancelled because of another child only if there is no other: a failure cancels the waiting items, so an
+// item 0 that waited for its retry would otherwise hide the failure of item 1.
 func (p *Progress) Blame(index int, as flow.Stage, why *flow.Error) {
 	if why == nil || p.Mark == Broken || p.Mark == NotReached {
 		return
@@ -85,8 +81,8 @@ func (p *Progress) Blame(index int, as flow.Stage, why *flow.Error) {
 	p.Error, p.ErrorIndex, p.ErrorStage = why, index, as
 }
 
-// blameless is how little a child's end explains the end of its task: 0 that of one that failed or timed out, 1 of one that was cancelled,
-// 2 of one that was cancelled because of another.
+// blameless is how little a child's end explains the end of its task: 0 if it failed or timed out, 1 if it was cancelled, 2 if it was
+// cancelled because of another.
 func blameless(as flow.Stage, why *flow.Error) int {
 	switch {
 	case as != flow.Cancelled:
@@ -97,7 +93,7 @@ func blameless(as flow.Stage, why *flow.Error) int {
 	return 1
 }
 
-// Unexplained reports whether children of the task have ended without success and Error does not say why yet.
+// Unexplained reports whether children of the task have ended without success and Error is not known yet.
 func (p *Progress) Unexplained() bool {
 	if p.Error == nil {
 		return p.Failed+p.TimedOut+p.Cancelled > 0
@@ -111,24 +107,22 @@ func (p *Progress) Unexplained() bool {
 	return p.Failed+p.TimedOut > 0 || p.Cancelled > 1
 }
 
-// State is a workflow execution as it is stored.
+// State is the stored state of a workflow execution.
 type State struct {
-	// Tasks is indexed as Workflow.Tasks.
+	// Tasks has the indexes of Workflow.Tasks.
 	Tasks []Progress
-	// Ending is flow.Cancelled or flow.TimedOut once the execution is to end
-	// early, with Reason; the zero stage otherwise.
+	// Ending is flow.Cancelled or flow.TimedOut if the execution must end early, with Reason; otherwise the zero stage.
 	Ending flow.Stage
 	Reason *flow.Error
-	// Recalled means that a Recall was carried out to its end: no child is
-	// left that no worker holds. Stopped means the same of a Cancel: every
-	// child that is open has been ordered to end.
+	// Recalled means that a Recall was completed: workers hold all remaining children. Stopped means the same of a Cancel:
+	// every open child has been ordered to end.
 	Recalled, Stopped bool
-	// Cleaning means that the execution, which is to end early, first runs the tasks whose conditions survive that. CleanedUp
-	// means that it has been decided that this is over, or does not take place.
+	// Cleaning means that the execution, which must end early, first runs the tasks whose conditions survive that. CleanedUp means that the
+	// clean-up is over, or is skipped.
 	Cleaning, CleanedUp bool
 }
 
-// Cleans reports whether some task whose condition survives the early end of the workflow is still to be run, or runs.
+// Cleans reports whether a task whose condition survives the early end of the workflow still has to run, or is running.
 func (st *State) Cleans(w *definition.Workflow) bool {
 	for i, t := range w.Tasks {
 		if p := &st.Tasks[i]; t.If.Survives() && !t.LeftOut && (!p.started() || st.Status(w, i) == "") {
@@ -138,7 +132,7 @@ func (st *State) Cleans(w *definition.Workflow) bool {
 	return false
 }
 
-// unsuccessful reports whether something of the task failed.
+// unsuccessful reports whether a child of the task failed.
 func (p *Progress) unsuccessful() bool {
 	return p.Mark == Broken || p.Mark == NotReached || p.Failed+p.TimedOut > 0
 }
@@ -148,8 +142,8 @@ func fails(t *definition.Task, p *Progress) bool {
 	return p.unsuccessful() && !t.ContinueOnError
 }
 
-// Failing reports whether some task makes the workflow fail. From then on only
-// tasks whose condition survives a failure are started.
+// Failing reports whether a task makes the workflow fail. From then on only tasks whose condition survives a failure
+// are started.
 func (st *State) Failing(w *definition.Workflow) bool {
 	for i := range st.Tasks {
 		if fails(w.Tasks[i], &st.Tasks[i]) {
@@ -159,16 +153,15 @@ func (st *State) Failing(w *definition.Workflow) bool {
 	return false
 }
 
-// narrowed reports whether only tasks whose conditions survive are started, if any: the workflow is failing, cleaning up, or has
-// cleaned up.
+// narrowed reports whether only tasks with surviving conditions may start: the workflow is failing, cleaning up, or has cleaned up.
 func (st *State) narrowed(w *definition.Workflow) bool {
 	return st.Cleaning || st.CleanedUp || st.Failing(w)
 }
 
-// started reports whether the task has left the stage of waiting for others.
+// started reports whether the task does not wait for others any more.
 func (p *Progress) started() bool { return p.Mark != Unmarked || p.Created > 0 }
 
-// stopped reports whether no more children of a foreach are created.
+// stopped reports whether a foreach creates no more children.
 func (p *Progress) stopped(t *definition.Task, failing bool) bool {
 	return p.Mark == Broken || fails(t, p) || failing && !t.If.Survives()
 }
@@ -181,7 +174,7 @@ func (p *Progress) remaining(t *definition.Task, failing bool) int {
 	return p.Total - p.Created
 }
 
-// status is what became of the task; "" while it has not ended.
+// status is the status of the task; "" if it has not ended.
 func (p *Progress) status(t *definition.Task, failing bool) definition.Status {
 	switch {
 	case !p.started() || p.Open > 0:
@@ -204,8 +197,8 @@ func (p *Progress) status(t *definition.Task, failing bool) definition.Status {
 	return definition.StatusCompleted
 }
 
-// rounds is what became of a repeated task no round of which is open; "" while it is to be decided whether another one follows. A task that
-// is Reached has completed whatever became of the rounds before: only with ContinueOnError can one of them have failed.
+// rounds is the status of a repeated task without an open round; "" if the next round is undecided. A task that is Reached has completed,
+// whatever its earlier rounds did: only with ContinueOnError can one of them have failed.
 func (p *Progress) rounds(t *definition.Task) definition.Status {
 	switch {
 	case p.Mark == Reached:
@@ -224,19 +217,18 @@ func (p *Progress) rounds(t *definition.Task) definition.Status {
 	return ""
 }
 
-// undecided reports whether a repeated task waits for the decision whether another round follows.
+// undecided reports whether a repeated task waits for the decision about another round.
 func (p *Progress) undecided(t *definition.Task) bool {
 	return t.Repeat != nil && p.Created > 0 && p.Open == 0 && p.rounds(t) == ""
 }
 
-// interrupted reports whether part of a task that has ended was cancelled, or
-// never started. ContinueOnError is about failures and does not cover that.
+// interrupted reports whether part of an ended task was cancelled, or never started. ContinueOnError covers failures
+// only.
 func (p *Progress) interrupted() bool {
 	return p.Cancelled > 0 || p.Mark == Cancelled || p.Mark == Expanded && p.Created < p.Total
 }
 
-// Status is what became of the task with the given index; "" while it has not
-// ended.
+// Status is the status of the task with an index; "" if it has not ended.
 func (st *State) Status(w *definition.Workflow, task int) definition.Status {
 	return st.Tasks[task].status(w.Tasks[task], st.narrowed(w))
 }

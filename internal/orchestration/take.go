@@ -15,10 +15,9 @@ import (
 // maxItems is how many elements a foreach may have.
 const maxItems = 100_000
 
-// Plan is what the engine commits, in one transaction. Steps taken one after
-// the other add to the same plan.
+// Plan is what the engine commits in one transaction. Steps taken one after the other add to the same plan.
 type Plan struct {
-	Marks    []Marking // at most one of each task
+	Marks    []Marking // at most one per task
 	Children []Child
 	Recall   []int
 	Cancel   []int
@@ -28,18 +27,18 @@ type Plan struct {
 	Outcome flow.Outcome
 }
 
-// Child is a child execution to be created. What it does not say is in
-// Task.Settings, and after that in the action's.
+// Child is a child execution to create. Settings that it does not have come from Task.Settings, and then from the
+// action.
 type Child struct {
 	Task  *definition.Task
 	Index int
-	// Action and Version name what to run; Workflow means that it must be a
-	// workflow (the built-in action "workflow", whose name and input these are).
+	// Action and Version name what it runs; Workflow means that it must be a workflow (the built-in action "workflow",
+	// whose name and input these are).
 	Action   string
 	Version  int
 	Workflow bool
 	Input    json.RawMessage
-	// Env is the environment for code: the workflow's, overlaid by the task's.
+	// Env is the environment for code: the workflow's, with the task's over it.
 	Env map[string]string
 	// Key limits the child together with others of the same key, "" for none.
 	Key      string
@@ -47,49 +46,46 @@ type Child struct {
 	WhenFull flow.WhenFull
 	Fair     flow.Fair
 	Rate     flow.Rate // Key "": that of the action
-	// CacheKey is the key that the task's cache gives it; nil: what it has to do is its key.
+	// CacheKey is the key from the task's cache; nil: its work is its key.
 	CacheKey *string
-	// Delay is how long it waits before it begins: of a round that follows another one.
+	// Delay is how long it waits before it begins, if it is a round after another one.
 	Delay time.Duration
 }
 
-// Output is what a task's children put out: of a plain task Single, nil for
-// null; of a foreach Items, by index, nil where an item has none.
+// Output is the output of a task's children: of a plain task Single, nil for null; of a foreach Items, by index, nil if
+// an item has none.
 type Output struct {
 	Single   json.RawMessage
 	Items    []json.RawMessage
-	TooLarge error // why it was not read: expressions that look at it fail
-	// Stage and Error are, of a task with a repeat, how its latest round
-	// ended, of which Single is the output.
+	TooLarge error // why it was not read: expressions that read it fail
+	// Stage and Error are, for a task with a repeat, the end of its latest round, whose output is Single.
 	Stage flow.Stage
 	Error *flow.Error
 }
 
-// Items are the evaluated items of foreach tasks, by task. They never change
-// while the workflow's attempt lasts: keeping them saves evaluating the list
-// again for every few children, losing them costs nothing else.
+// Items are the evaluated items of foreach tasks, by task. They never change during the workflow's attempt: keeping
+// them saves evaluating the list again for every few children; losing them costs nothing else.
 type Items map[int][]json.RawMessage
 
-// Facts are the values that a workflow's expressions see.
+// Facts are the values for a workflow's expressions.
 type Facts struct {
 	ID     string // of the workflow's execution
 	Input  json.RawMessage
 	Labels map[string]string
-	// Output returns what a task put out; it is asked for those that
-	// Step.Outputs named, and for completed ones only by expressions.
+	// Output returns the output of a task; it is called for the tasks that Step.Outputs named, and for completed ones only
+	// by expressions.
 	Output func(task int) Output
 	// Items is read and added to; nil keeps nothing.
 	Items Items
-	// Most bounds the children created by one Take, and MostBytes what they are
-	// handed: the child that goes beyond it is the last. 0 is no bound. What is
-	// left over is in the next Step.
+	// Most bounds the children created by one Take, and MostBytes their payloads: the child that exceeds a bound is the
+	// last. 0 is no bound. The rest is in the next Step.
 	Most, MostBytes int
-	// MostWork bounds what the expressions of one Take compute: the one that goes beyond it is the last that is looked at. 0 is no bound.
+	// MostWork bounds the work of the expressions of one Take: the one that exceeds it is the last. 0 is no bound.
 	MostWork int
-	// Prepare is called with each child that is created, and with how many operations its task has left. It returns how many the making of its
-	// request has taken, which count for MostWork; nil: that is not counted.
+	// Prepare is called with each created child, and with how many operations its task has left. It returns how many its request has taken,
+	// which count for MostWork; nil: they are not counted.
 	Prepare func(c *Child, most int) (operations int)
-	// Upto has, of tasks of which Take may not create all items, the index of the first that it leaves to the next Step.
+	// Upto has, for tasks whose items Take may not all create, the index of the first that it leaves to the next Step.
 	Upto map[int]int
 }
 
@@ -101,19 +97,18 @@ type taking struct {
 	plan    *Plan
 	failing bool // State.narrowed
 	left    int  // children that may still be created
-	bytes   int  // that these may be handed
+	bytes   int  // for their payloads
 	work    definition.Work
 	vars    definition.Vars
-	scoped  definition.Vars // of the task that is looked at
+	scoped  definition.Vars // of the current task
 	env     map[string]string
 	envErr  error
 	results func(name string) *definition.Result // its method result
 	haveEnv bool
 }
 
-// Take works out a step: it adds to the plan, and brings st to what it will be
-// once the plan is committed. It reports whether Next has more to say at once,
-// which is when a task ended without any child, or Most was reached.
+// Take carries out a step: it adds to the plan, and changes st to the state after the plan's commit. It reports whether
+// Next has more to do at once: a task ended without any child, or Most was reached.
 func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (again bool) {
 	k := begin(w, st, f)
 	defer k.end()
@@ -128,7 +123,7 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 	plan.Recall = append(plan.Recall, s.Recall...)
 	plan.Cancel = append(plan.Cancel, s.Cancel...)
 	if len(s.Recall) > 0 {
-		st.Recalled = true // unless the engine says that there was more than it could end at once
+		st.Recalled = true // unless the engine could not end all of them at once
 	}
 	if len(s.Cancel) > 0 {
 		st.Stopped = true // likewise
@@ -168,15 +163,14 @@ func begin(w *definition.Workflow, st *State, f *Facts) *taking {
 	return k
 }
 
-// takings are used again: with its variables one has more than a kilobyte, and a workflow takes a step for each few ends of tasks.
+// takings are reused: with its variables one has more than a kilobyte, and a workflow takes a step for each few ends of tasks.
 var takings = sync.Pool{New: func() any {
 	k := &taking{}
 	k.results = k.result
 	return k
 }}
 
-// end gives a taking back.
-// full reports whether nothing more may be looked at in this Take.
+// full reports whether this Take must not evaluate more.
 func (k *taking) full() bool { return k.left == 0 || k.f.MostWork > 0 && k.work.Done >= k.f.MostWork }
 
 func (k *taking) end() {
@@ -184,7 +178,7 @@ func (k *taking) end() {
 	takings.Put(k)
 }
 
-// Limit is how many items of a foreach Take lets be open at once; 0: all. An error is why it will break the task.
+// Limit is how many items of a foreach Take may keep open at once; 0: all. An error is why the task will break.
 func Limit(w *definition.Workflow, st *State, t *definition.Task, f *Facts) (int, error) {
 	if t.InFlightOf == nil {
 		return t.InFlight, nil
@@ -220,7 +214,7 @@ func (k *taking) broken(t *definition.Task, err error) bool {
 	return true
 }
 
-// scope is what the expressions of one task see, until it is called for the next.
+// scope is the variables for the expressions of one task, until it is called for the next.
 func (k *taking) scope(t *definition.Task) *definition.Vars {
 	k.scoped = k.vars
 	if usesAll(t) {
@@ -242,7 +236,7 @@ func usesAll(t *definition.Task) bool {
 	return t.Settings.Rate != nil && t.Settings.Rate.Key.UsesAll()
 }
 
-// result is a task in the eyes of an expression.
+// result is a task as expressions see it.
 func (k *taking) result(name string) *definition.Result {
 	t := k.w.Task(name)
 	if t == nil {
@@ -275,7 +269,7 @@ func (k *taking) start(s Start) (again bool) {
 		return true
 	}
 	if k.failing && !t.If.Survives() {
-		return true // a task broke in this very step: Next decides anew
+		return true // a task broke in this step: Next decides again
 	}
 	v := k.scope(t)
 	v.Success, v.Failed, v.Cancelled = s.Success, s.Failed, s.Cancelled
@@ -307,7 +301,7 @@ func (k *taking) start(s Start) (again bool) {
 	return k.more(t, v)
 }
 
-// environment evaluates the workflow's env, once, and lets v see it.
+// environment evaluates the workflow's env, once, and adds it to v.
 func (k *taking) environment(v *definition.Vars) error {
 	if !k.haveEnv && k.w.Env != nil {
 		k.env, k.envErr = k.w.Env.Texts(&k.vars)
@@ -317,7 +311,7 @@ func (k *taking) environment(v *definition.Vars) error {
 	return k.envErr
 }
 
-// items evaluates the foreach of a task, in groups where it asks for batches.
+// items evaluates the foreach of a task, in groups if it has a batch.
 func (k *taking) items(t *definition.Task, v *definition.Vars) ([]json.RawMessage, error) {
 	if items, ok := k.f.Items[t.Index]; ok {
 		return items, nil
@@ -393,7 +387,7 @@ func (k *taking) create(t *definition.Task, index int, v *definition.Vars) (brok
 	return false
 }
 
-// Size is about how many bytes the child is handed.
+// Size is about how many bytes of payload the child has.
 func (c *Child) Size() int {
 	n := len(c.Input) + len(c.Key)
 	for name, value := range c.Env {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// What is evaluated for one task is bounded together, since a transaction's budget is looked at between tasks only: a document with a costly
-// env, if, foreach and with would otherwise take as many bounds of a value in one transaction as it has values.
+// The evaluation of one task has one bound for all its values, because a transaction's budget is checked between tasks only: otherwise a
+// costly env, if, foreach and with could use as many bounds of a value in one transaction as the task has values.
 func TestTakeBoundsATask(t *testing.T) {
 	t.Parallel()
 	const costly = `${{ input.l.map(a, input.l.map(b, a + b)).size() }}` // about 800,000 operations

@@ -7,20 +7,19 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Tracker knows how far a workflow is from one step to the next. A change of one
-// task makes it look at that task and, when that has ended, at those that need
-// it: a workflow of 4,000 tasks costs as much for each end as one of four.
-// Between two calls of Next the state changes only by Take, with the step that
-// Next returned, and by Ended; Reset says that it changed otherwise.
+// Tracker keeps the progress of a workflow between steps. After a change of one task it checks that task and, if the
+// task has ended, those that need it: a workflow of 4,000 tasks costs as much for each end as one of four. Between two
+// calls of Next the state changes only by Take, with the step that Next returned, and by Ended; after other changes
+// call Reset.
 type Tracker struct {
 	w  *definition.Workflow
 	st *State
 
 	tasks     []tracked
-	due       []int32 // tasks to be looked at, by their position in Workflow.Order
-	left      []int32 // of Next: those that are to be looked at again
+	due       []int32 // tasks to check, by their position in Workflow.Order
+	left      []int32 // of Next: tasks to check again
 	failing   bool    // some task makes the workflow fail
-	cleaning  bool    // State.Cleaning, as all tasks were looked at
+	cleaning  bool    // State.Cleaning when all tasks were checked
 	undecided int     // tasks that have no status
 }
 
@@ -28,11 +27,11 @@ type Tracker struct {
 type tracked struct {
 	position int32 // in Workflow.Order
 	needs    int32 // tasks among its needs that have no status
-	means    uint8 // for those that need it
+	means    uint8 // its effect on the tasks that need it
 	due      bool
 }
 
-// Track begins to follow a workflow in the given state.
+// Track begins to follow a workflow from a state.
 func Track(w *definition.Workflow, st *State) *Tracker {
 	k := &Tracker{w: w, st: st, tasks: make([]tracked, len(w.Tasks))}
 	for position, i := range w.Order {
@@ -45,7 +44,7 @@ func Track(w *definition.Workflow, st *State) *Tracker {
 // State is the state that the tracker follows.
 func (k *Tracker) State() *State { return k.st }
 
-// Reset makes the tracker look at every task again.
+// Reset makes the tracker check every task again.
 func (k *Tracker) Reset() {
 	k.undecided, k.failing, k.cleaning = len(k.tasks), false, k.st.Cleaning
 	k.due = k.due[:0]
@@ -56,7 +55,7 @@ func (k *Tracker) Reset() {
 	}
 }
 
-// Ended takes note that a child of a task has ended.
+// Ended records that a child of a task has ended.
 func (k *Tracker) Ended(task int, as flow.Stage) {
 	p := &k.st.Tasks[task]
 	p.Open--
@@ -73,7 +72,7 @@ func (k *Tracker) Ended(task int, as flow.Stage) {
 	k.look(task)
 }
 
-// look puts a task among those to be looked at.
+// look adds a task to those to check.
 func (k *Tracker) look(task int) {
 	t := &k.tasks[task]
 	if t.due {
@@ -84,20 +83,20 @@ func (k *Tracker) look(task int) {
 	k.due = slices.Insert(k.due, at, t.position)
 }
 
-// Next says what there is to do. The step is to be taken before the next call.
+// Next returns the next step. The caller must take it before the next call.
 func (k *Tracker) Next() Step {
 	if k.st.Ending != 0 && !k.st.Cleaning {
 		return end(k.w, k.st)
 	}
 	if k.st.Cleaning != k.cleaning {
-		k.Reset() // for every task: those that have not started are decided anew
+		k.Reset() // for every task: those that have not started are decided again
 	}
 	if !k.failing && k.startsFailing() {
-		k.Reset() // for every task: those that have not started are decided anew
+		k.Reset() // for every task: those that have not started are decided again
 		k.failing = true
 	}
 	var s Step
-	left := k.left[:0] // what has something to do is looked at again once it is done
+	left := k.left[:0] // a task with work is checked again once the work is done
 	for n := 0; n < len(k.due); n++ {
 		position := k.due[n]
 		i := k.w.Order[position]
@@ -116,8 +115,7 @@ func (k *Tracker) Next() Step {
 	return s
 }
 
-// startsFailing reports whether one of the tasks to be looked at makes the
-// workflow fail.
+// startsFailing reports whether one of the tasks to check makes the workflow fail.
 func (k *Tracker) startsFailing() bool {
 	return slices.ContainsFunc(k.due, func(position int32) bool {
 		i := k.w.Order[position]
@@ -125,12 +123,11 @@ func (k *Tracker) startsFailing() bool {
 	})
 }
 
-// step adds what there is to do about one task, and reports whether that is
-// anything.
+// step adds the work of one task, and reports whether there is any.
 func (k *Tracker) step(i int, s *Step) (busy bool) {
 	t, p := k.w.Tasks[i], &k.st.Tasks[i]
 	if !p.started() && k.tasks[i].needs > 0 {
-		return false // the last of its needs to end brings it back
+		return false // the end of its last need makes it due again
 	}
 	before, narrowed := k.before(t), k.failing || k.st.Cleaning
 	if !p.started() {
@@ -161,7 +158,7 @@ func (k *Tracker) step(i int, s *Step) (busy bool) {
 	return busy
 }
 
-// runs adds what there is to do about a task that runs, and reports whether that is anything.
+// runs adds the work of a running task, and reports whether there is any.
 func (k *Tracker) runs(t *definition.Task, p *Progress, s *Step) (busy bool) {
 	limit := t.InFlight
 	if t.InFlightOf != nil {
@@ -183,7 +180,7 @@ func (k *Tracker) runs(t *definition.Task, p *Progress, s *Step) (busy bool) {
 	return busy
 }
 
-// before is what the needs of a task mean for it.
+// before is the effect of a task's needs on it.
 func (k *Tracker) before(t *definition.Task) uint8 {
 	all, some := ended|ok, uint8(0)
 	for _, n := range t.Needs {
@@ -193,7 +190,7 @@ func (k *Tracker) before(t *definition.Task) uint8 {
 	return all | some&(failedHere|cancelledAt)
 }
 
-// mean takes note of what a task means for those that need it.
+// mean records the effect of a task on those that need it.
 func (k *Tracker) mean(t *definition.Task, means uint8) {
 	was := k.tasks[t.Index].means
 	k.tasks[t.Index].means = means
@@ -209,7 +206,7 @@ func (k *Tracker) mean(t *definition.Task, means uint8) {
 	}
 }
 
-// Task is the index of the task called name; -1 when there is none.
+// Task is the index of the task with a name; -1 if there is none.
 func (k *Tracker) Task(name string) int {
 	if t := k.w.Task(name); t != nil {
 		return t.Index

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// corruption is one way in which a record may contradict the rules. apply changes a record, and reports whether it could: some records
-// have nothing of the kind.
+// corruption is one way in which a record may contradict the rules. apply changes a record, and reports whether it could: some records have
+// nothing to change.
 type corruption struct {
 	name     string
 	workflow bool
@@ -43,7 +43,7 @@ func renumber(r *Record) {
 	r.Execution.NextSeq = int64(len(r.Events) + 1)
 }
 
-// edit changes an event that is wanted, if there is one.
+// edit changes a wanted event, if there is one.
 func edit(want func(int, *flow.Event) bool, change func(g *generator, r *Record, i int) bool) func(*generator, *Record) bool {
 	return func(g *generator, r *Record) bool {
 		i := at(g, r, want)
@@ -70,7 +70,7 @@ func retried(r *Record) func(int, *flow.Event) bool {
 	}
 }
 
-// retriedByPolicy finds a failure after which the policy tried again: an attempt that its host took away is followed by another without it.
+// retriedByPolicy finds a failure that the policy retried: an attempt that its host ended is followed by another without the policy.
 func retriedByPolicy(r *Record) func(flow.Event) bool {
 	return func(e flow.Event) bool {
 		return e.Type == flow.EvFailed && e.Seq < int64(len(r.Events)) && flow.HostTook(textOf(e.Data, "code"), e.Data) == ""
@@ -281,7 +281,7 @@ var corruptions = []corruption{
 	})},
 }
 
-// Each corrupted history is found, of each kind.
+// Corrupted histories of each kind are found.
 func TestCorruptedHistoriesAreFound(t *testing.T) {
 	t.Parallel()
 	const each = 200

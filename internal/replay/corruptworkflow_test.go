@@ -26,7 +26,7 @@ func child(g *generator, r *Record, want func(x *flow.Execution) bool) *flow.Exe
 
 func anyChild(*flow.Execution) bool { return true }
 
-// needed reports whether a task that was decided about needs a child's.
+// needed reports whether a task that was decided about needs a child's task.
 func needed(r *Record) func(*flow.Execution) bool {
 	return func(x *flow.Execution) bool {
 		t := r.Workflow.Definition.Task(x.Task)
@@ -40,7 +40,7 @@ func needed(r *Record) func(*flow.Execution) bool {
 	}
 }
 
-// editStep changes what a step did.
+// editStep changes the effect of a step.
 func editStep(change func(g *generator, s *orchestration.Advance) bool) func(*generator, *Record) bool {
 	return func(g *generator, r *Record) bool {
 		i := at(g, r, ofType(flow.EvAdvanced))
@@ -57,7 +57,7 @@ func editStep(change func(g *generator, s *orchestration.Advance) bool) func(*ge
 	}
 }
 
-// unordered leaves workflows alone that were ordered to end: the last step of such a one cancels what it could as well have skipped before.
+// unordered skips workflows that were ordered to end: their last step cancels tasks that could as well have been skipped before.
 func unordered(change func(*generator, *Record) bool) func(*generator, *Record) bool {
 	return func(g *generator, r *Record) bool {
 		return !slices.ContainsFunc(r.Events, func(e flow.Event) bool {
@@ -149,7 +149,7 @@ var workflowCorruptions = []corruption{
 	})},
 	{"a step dropped, and all numbered anew", true, edit(ofType(flow.EvAdvanced), func(_ *generator, r *Record, i int) bool {
 		if string(r.Events[i].Data)[:12] == `{"cancelled"` {
-			return false // the last step of a workflow that was ordered to end may be missing, and is reported as not known
+			return false // the last step of a workflow that was ordered to end may be missing, and is reported as unknown
 		}
 		r.Events = slices.Delete(r.Events, i, i+1)
 		renumber(r)
@@ -185,7 +185,7 @@ var workflowCorruptions = []corruption{
 		return true
 	}},
 	{"the output of a child changed", true, func(g *generator, r *Record) bool {
-		// The outputs of these workflows have that of each task.
+		// The outputs of these workflows contain that of each task.
 		x := child(g, r, func(x *flow.Execution) bool {
 			return x.Stage == flow.Completed && x.ParentAttempt == r.Execution.Attempt
 		})

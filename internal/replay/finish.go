@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// endsByOrder reports whether a step is the last of a workflow that was ordered to end: all that it does is to mark what never started.
+// endsByOrder reports whether a step is the last of a workflow that was ordered to end: it only marks tasks that never started.
 func (a *attempt) endsByOrder(was *orchestration.Advance) bool {
 	if was.Cleanup != "" || len(was.Started)+len(was.Expanded)+len(was.Skipped)+len(was.Broken)+len(was.Reached)+len(was.NotReached) > 0 {
 		return false
@@ -18,7 +18,7 @@ func (a *attempt) endsByOrder(was *orchestration.Advance) bool {
 	return n != nil && a.ordered(n)
 }
 
-// ordered reports whether a workflow's end may have been ordered: it has a reason that its tasks do not give it.
+// ordered reports whether a workflow's end may have been ordered: its reason does not come from its tasks.
 func (a *attempt) ordered(e *flow.Event) bool {
 	switch e.Type {
 	case flow.EvCancelled:
@@ -32,7 +32,7 @@ func (a *attempt) ordered(e *flow.Event) bool {
 	return false
 }
 
-// order lets the workflow end as its next terminal event says. Who ordered it, and when, is not part of its history.
+// order makes the workflow end as its next terminal event says. The author and the time of the order are not in its history.
 func (a *attempt) order() {
 	for n := range 2 {
 		if e := a.w.next(n); e != nil && a.ordered(e) {
@@ -44,8 +44,8 @@ func (a *attempt) order() {
 	}
 }
 
-// cleanUp lets the workflow run what survives the order to end it, as a step of its clean-up says, or ends that with a step that is
-// of none. The reason of the order is that of the end that follows.
+// cleanUp makes the workflow run the tasks that survive the order to end it, if a step belongs to its clean-up, or ends the clean-up with a
+// step that does not. The reason of the order is that of the end that follows.
 func (a *attempt) cleanUp(e *flow.Event, was *orchestration.Advance) bool {
 	a.st.Cleaning = was.Cleanup != ""
 	if !a.st.Cleaning {
@@ -92,7 +92,7 @@ func (a *attempt) atEnd(e *flow.Event) *orchestration.Plan {
 		for n := range a.st.Tasks[i].Created {
 			x := a.item(i, n)
 			if x == nil {
-				return nil // that it is not there has been said
+				return nil // its absence has been reported
 			}
 			if !x.Stage.Terminal() || x.FinishedAt.After(e.At) {
 				a.w.findAt(Finding{Seq: e.Seq, Task: t.Name, Index: n, Rules: "no end of the workflow", Recorded: said(e), Why: fmt.Sprintf("an execution of it had not ended (%s)", x.ID)})
@@ -130,8 +130,8 @@ func (a *attempt) atEnd(e *flow.Event) *orchestration.Plan {
 	return plan
 }
 
-// unmarked is the end, by order, of a workflow that did not mark what never started: the engine ends one so whose definition it cannot read
-// then.
+// unmarked is the end, by order, of a workflow that did not mark its unstarted tasks: the engine ends a workflow so if it cannot read its
+// definition.
 func (a *attempt) unmarked(e *flow.Event) *orchestration.Plan {
 	a.order()
 	a.takeAll(e.At)
@@ -144,7 +144,7 @@ func (a *attempt) unmarked(e *flow.Event) *orchestration.Plan {
 	return plan
 }
 
-// saysSo reports whether an end of the workflow's own, and not one by order, has this reason.
+// saysSo reports whether a workflow's own end, and not an ordered one, has this reason.
 func (a *attempt) saysSo(e *flow.Event, plan *orchestration.Plan) bool {
 	return !a.ordered(e) || plan.Outcome.Error == nil || plan.Outcome.Error.Code == textOf(e.Data, "code") && plan.Outcome.Error.Message == textOf(e.Data, "message")
 }
@@ -162,8 +162,8 @@ func (a *attempt) sameEnd(e *flow.Event, plan *orchestration.Plan, was *flow.Out
 	}
 }
 
-// anotherItem reports whether an error names another item of the first task that failed: which of several was seen first depends on when
-// their ends came, and any of them may be named. Of a task that was cancelled older histories name no item.
+// anotherItem reports whether an error names another item of the first task that failed: which of several came first depends on the times
+// of their ends, and any of them may be named. Older histories name no item of a cancelled task.
 func (a *attempt) anotherItem(message string) bool {
 	if slices.ContainsFunc(a.def.Tasks, func(t *definition.Task) bool { return message == orchestration.CancelledBy(t, 0, nil) }) {
 		return true

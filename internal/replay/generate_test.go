@@ -35,7 +35,7 @@ func (g *generator) id() flow.ID {
 	return id
 }
 
-// pass lets up to d go by.
+// pass advances the clock by up to d.
 func (g *generator) pass(d time.Duration) {
 	g.now = g.now.Add(time.Duration(g.Int64N(int64(d)/1000+1)) * time.Microsecond)
 }
@@ -44,7 +44,7 @@ func (g *generator) one(in int) bool { return g.IntN(in) == 0 }
 
 func pick[T any](g *generator, all ...T) T { return all[g.IntN(len(all))] }
 
-// life is one execution on its way.
+// life is one execution that is being generated.
 type life struct {
 	g   *generator
 	rec *Record
@@ -90,7 +90,7 @@ func (g *generator) request() flow.Request {
 	return r
 }
 
-// single makes the record of an execution that is no workflow.
+// single makes the record of an execution that is not a workflow.
 func (g *generator) single() *Record {
 	g.pass(time.Second)
 	d := flow.Submit(g.id(), g.request())
@@ -161,11 +161,11 @@ func (l *life) live() {
 	}
 }
 
-// work is what the worker that holds the attempt says or does next.
+// work is the next report or act of the worker that holds the attempt.
 func (l *life) work() {
 	g, x := l.g, l.x
 	say := func(t flow.EventType, o *flow.Outcome) {
-		at := g.now.Add(-time.Duration(g.IntN(2000)) * time.Microsecond) // the worker's clock, and the way of the report
+		at := g.now.Add(-time.Duration(g.IntN(2000)) * time.Microsecond) // the worker's clock, and the delay of the report
 		l.do(func(d *flow.Draft) error {
 			rc := d.Report(x.Owner, flow.Report{Execution: x.ID, Attempt: x.Attempt, Events: []flow.Event{{Seq: x.NextSeq, Attempt: x.Attempt, Type: t, At: at, Outcome: o}}}, nil, nil, g.now, g.Float64())
 			if rc.Verdict != flow.Applied {
@@ -259,7 +259,7 @@ func (g *generator) document() string {
 	return b.String()
 }
 
-// flowing is a workflow on its way: an engine without a store.
+// flowing is a workflow that is being generated: an engine without a store.
 type flowing struct {
 	*life
 	w       *definition.Workflow
@@ -267,7 +267,7 @@ type flowing struct {
 	st      *orchestration.State
 	facts   orchestration.Facts
 	open    []*flow.Execution // that have not ended
-	told    []*flow.Execution // that have ended, and of which the workflow has not been told
+	told    []*flow.Execution // they have ended, and the workflow has not seen that
 	bad     int               // one in so many children fails
 }
 
@@ -323,7 +323,7 @@ func childRequest(c *orchestration.Child, _ *flow.Execution) (flow.Request, erro
 	return flow.Request{Kind: flow.KindNoop, Action: "noop", Input: c.Input, Key: c.Key}, nil
 }
 
-// paused pauses the workflow now and then, and resumes it; it reports whether it takes no step.
+// paused pauses the workflow from time to time, and resumes it; it reports whether it takes no step.
 func (f *flowing) paused() bool {
 	g := f.g
 	if f.x.State.Cancel != nil {
@@ -345,7 +345,7 @@ func (f *flowing) paused() bool {
 	return false
 }
 
-// happen lets children end, and the workflow be told of some.
+// happen ends children, and shows some ends to the workflow.
 func (f *flowing) happen() {
 	g := f.g
 	if f.x.State.Cancel == nil && g.one(40) {
@@ -420,7 +420,7 @@ func (f *flowing) output(task int) orchestration.Output {
 	return out
 }
 
-// advance takes the workflow's next step, as package engine does.
+// advance takes the workflow's next step, like package engine.
 func (f *flowing) advance() {
 	g := f.g
 	if c := f.x.State.Cancel; c != nil {

@@ -10,44 +10,43 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// Comparison is where a recorded run would have gone another way under another definition.
+// Comparison is how a recorded run would have differed under another definition.
 type Comparison struct {
 	Tasks []TaskComparison // in the order of the other definition; tasks that it does not have come last
-	// Stage and Outcome are how the run would have ended; the zero stage: that is not known.
+	// Stage and Outcome are how the run would have ended; the zero stage: unknown.
 	Stage   flow.Stage
 	Outcome flow.Outcome
-	// EndsAlike reports whether it would have ended as it did.
+	// EndsAlike reports whether it would have ended in the same way.
 	EndsAlike bool
 }
 
-// Change is what becomes of a task under another definition.
+// Change is how a task changes under another definition.
 type Change string
 
 // The changes.
 const (
 	Same     Change = "same"
-	Differs  Change = "differs"   // it is decided otherwise: started, skipped, expanded to another number of items, …
-	Mapped   Change = "input"     // it is started as it was, and given something else
-	NotKnown Change = "not known" // it comes after something whose outcome the record does not have
+	Differs  Change = "differs"   // its decision differs: started, skipped, expanded to another number of items, …
+	Mapped   Change = "input"     // it is started, but with another input
+	NotKnown Change = "not known" // it comes after something whose outcome is not in the record
 	Added    Change = "added"     // the recorded definition does not have it
 	Removed  Change = "removed"   // the other definition does not have it
 )
 
-// TaskComparison is what becomes of one task.
+// TaskComparison is the comparison of one task.
 type TaskComparison struct {
 	Task            string
 	Change          Change
-	Recorded, Would string // what was decided about it, and what would be
-	Items           []int  // the first of those that are given something else
+	Recorded, Would string // the decision about it, in the record and under the other definition
+	Items           []int  // the first items with another input
 	Why             string
 }
 
-// shownItems is how many items a comparison names of a task.
+// shownItems is how many items of a task a comparison names.
 const shownItems = 100
 
-// Compare drives another definition with the recorded ends of tasks, in the order of their times: an item that is started with the input
-// that it was recorded with ends as it did. Of every other item the outcome is not known, and neither is what comes after it. The latest
-// attempt is looked at.
+// Compare runs another definition with the recorded ends of tasks, in the order of their times: an item that is started with its recorded
+// input ends as it did. The outcome of every other item is unknown, and so is everything after it. The latest attempt is compared.
 func Compare(r *Record, other *definition.Workflow) *Comparison {
 	w := &walk{rec: r, x: &flow.Execution{ID: r.Execution.ID, Request: r.Execution.Request}}
 	w.x.NextSeq = 1
@@ -76,15 +75,15 @@ type comparing struct {
 	st    *orchestration.State
 	items map[string][]*flow.Execution // recorded, by task
 	tasks []mapping
-	ends  []*flow.Execution // of items that were started as they were recorded, and of which the workflow has not been told
+	ends  []*flow.Execution // of items that were started as recorded, and whose ends the workflow has not seen
 	told  map[*flow.Execution]bool
 }
 
-// mapping is what is known about one task under the other definition.
+// mapping is what is known of one task under the other definition.
 type mapping struct {
-	items []int  // that are given something else
-	why   string // the first of them is
-	open  string // why the outcome of an item is not known
+	items []int  // with another input
+	why   string // why the first of them has
+	open  string // why the outcome of an item is unknown
 }
 
 func (c *comparing) compare() *Comparison {
@@ -115,7 +114,7 @@ func (c *comparing) compare() *Comparison {
 	return c.result(&plan)
 }
 
-// start looks for the recorded end of an item.
+// start finds the recorded end of an item.
 func (c *comparing) start(k *orchestration.Child) {
 	m := &c.tasks[k.Task.Index]
 	var x *flow.Execution
@@ -164,7 +163,7 @@ func itemText(t *definition.Task, index int) string {
 	return fmt.Sprintf("%s[%d]", t.Name, index)
 }
 
-// otherWork says in what an item has something else to do; "": nothing.
+// otherWork names how an item's work differs; "": it does not.
 func otherWork(would, was *flow.Request) string {
 	switch {
 	case would.Kind != was.Kind || would.Action != was.Action || would.Version != was.Version:
@@ -189,7 +188,7 @@ func (c *comparing) output(task int) orchestration.Output {
 	return outputOf(t, p.Created, c.items[t.Name], func(i int) bool { return c.told[c.items[t.Name][i]] })
 }
 
-// result puts together what was found.
+// result assembles the comparison.
 func (c *comparing) result(plan *orchestration.Plan) *Comparison {
 	out := &Comparison{Stage: plan.Stage, Outcome: plan.Outcome}
 	for i, t := range c.w.Tasks {
@@ -221,7 +220,7 @@ func (c *comparing) task(i int, t *definition.Task) TaskComparison {
 	case was == nil:
 		d.Change, d.Why = Added, cmp.Or(m.open, "the recorded definition does not have it")
 	case p.Mark == orchestration.Unmarked && p.Created == 0 && was.Mark == orchestration.Unmarked && was.Created == 0:
-		// it was not reached, and would not be
+		// it was not reached in either run
 	case p.Mark == orchestration.Unmarked && p.Created == 0:
 		d.Change, d.Why = NotKnown, c.waits(t)
 	case len(m.items) > 0:
@@ -238,13 +237,13 @@ func (c *comparing) task(i int, t *definition.Task) TaskComparison {
 	return d
 }
 
-// stopped reports whether two decisions about a foreach differ only in how many of its items were started before the workflow failed:
-// that depends on when the ends of others came, which is not recorded.
+// stopped reports whether two decisions about a foreach differ only in how many of its items were started before the workflow failed: that
+// depends on the times of other ends, which are not recorded.
 func (c *comparing) stopped(p, was *orchestration.Progress) bool {
 	return p.Mark == was.Mark && p.Total == was.Total && was.Created < was.Total && c.rec.Execution.Stage != flow.Completed
 }
 
-// waits says what a task comes after whose outcome is not known.
+// waits names the unknown outcome that a task comes after.
 func (c *comparing) waits(t *definition.Task) string {
 	for _, n := range t.Needs {
 		if c.st.Status(c.w, n) == "" {
@@ -254,7 +253,7 @@ func (c *comparing) waits(t *definition.Task) string {
 	return "what comes before it is not known"
 }
 
-// decided is what was decided about a task.
+// decided describes the decision about a task.
 func decided(t *definition.Task, p *orchestration.Progress) string {
 	switch {
 	case p.Mark == orchestration.Skipped:

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Under its own definition no run goes another way.
+// Under its own definition a run does not differ.
 func TestOwnDefinitionChangesNothing(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(11)

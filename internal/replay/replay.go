@@ -1,6 +1,6 @@
-// Package replay proves that a recorded history follows from the rules. It is pure: it takes what was recorded of an execution, lets the
-// rules of packages flow and orchestration decide everything once more, at the recorded times and with the recorded outcomes, and compares
-// each decision with the recorded one. What the record does not hold is reported as not known, and never invented.
+// Package replay proves that a recorded history follows from the rules. It is pure: it takes the record of an execution, lets the rules of
+// packages flow and orchestration decide everything again, at the recorded times and with the recorded outcomes, and compares each decision
+// with the recorded one. Facts that the record does not have are reported as unknown, and never invented.
 package replay
 
 import (
@@ -14,43 +14,43 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// MostEvents bounds a history that is replayed: all of its events are held, about 0.5 KB each.
+// MostEvents bounds a replayed history: all of its events are in memory, about 0.5 KB each.
 const MostEvents = 250_000
 
-// Record is what was recorded of one execution. Nothing of it is changed.
+// Record is the record of one execution. It is not changed.
 type Record struct {
-	Execution *flow.Execution // as it is stored: request, state and outcome
+	Execution *flow.Execution // as stored: request, state and outcome
 	Events    []flow.Event    // all of its history, in order
-	// Sleeps is how long an execution of kind sleep was asked to sleep.
+	// Sleeps is the requested length of a sleep.
 	Sleeps time.Duration
-	// Workflow is what only a workflow has; nil: the decisions about its tasks cannot be replayed, for the reason in Without.
+	// Workflow is the part that only a workflow has; nil: the decisions about its tasks cannot be replayed, for the reason in Without.
 	Workflow *Workflow
 	Without  string
 }
 
-// Workflow is what was recorded of a workflow beside its own history.
+// Workflow is the record of a workflow beside its own history.
 type Workflow struct {
 	Definition *definition.Workflow // as it was recorded
-	// Children are the executions of its tasks, of all attempts, in any order. Of each the request, the stage, the time of its end and its
-	// outcome are looked at.
+	// Children are the executions of its tasks, of all attempts, in any order. The request, the stage, the time of the end and the outcome of
+	// each are used.
 	Children []*flow.Execution
-	// Request is what the rules make of a child that is to be started: the request of its execution. recorded is the one that was started.
-	// The version of an action that the task leaves open is the recorded one: which was the latest then is not in the record. An error says
-	// why it is not known.
+	// Request is the request that the rules make for a child: that of its execution. recorded is the one that was started. If the task leaves
+	// the version of an action open, it is the recorded one: the record does not have what was the latest then. An error is why the request is
+	// unknown.
 	Request func(c *orchestration.Child, recorded *flow.Execution) (flow.Request, error)
 }
 
 // Finding is a recorded decision that does not follow from the rules.
 type Finding struct {
-	Seq      int64  // number of the event; 0: it is about the execution as a whole
-	Task     string // of a workflow, where it is about one
+	Seq      int64  // number of the event; 0: the execution as a whole
+	Task     string // of a workflow, if it is about one
 	Index    int    // of the task's item
 	Rules    string // what follows from the rules
 	Recorded string // what was recorded instead
 	Why      string
 }
 
-// Unknown is something that the record does not hold, so that nothing follows about it.
+// Unknown is something that the record does not have, so that nothing follows about it.
 type Unknown struct {
 	Seq   int64
 	Task  string
@@ -58,34 +58,34 @@ type Unknown struct {
 	What  string
 }
 
-// Result is what a replay has found. The history follows from the rules, as far as is known, when there are no Findings.
+// Result is the result of a replay. The history follows from the rules, as far as is known, if there are no Findings.
 type Result struct {
 	Events   int // that were replayed
 	Findings []Finding
 	Unknown  []Unknown
-	// State is where the replayed part of the history leads.
+	// State is the state at the end of the replayed part.
 	State State
 }
 
-// Follows reports whether everything that is known follows from the rules.
+// Follows reports whether everything known follows from the rules.
 func (r *Result) Follows() bool { return len(r.Findings) == 0 }
 
-// State is where a history leads.
+// State is the state that a history leads to.
 type State struct {
 	Seq       int64 // of the latest event; 0: none
 	At        time.Time
 	Stage     flow.Stage
 	Attempt   int
-	Worker    string // that has, or had, the latest attempt
+	Worker    string // of the latest attempt, running or ended
 	NotBefore time.Time
 	Tasks     []api.ReplayTask // of a workflow, in document order
 	Why       api.ReplayWhy
 }
 
-// most is how many findings, and how many unknowns, one replay reports: a history of a million events may break a rule with each.
+// most bounds the findings, and the unknowns, of one replay: a history of a million events may break a rule with each.
 const most = 1000
 
-// Replay lets the rules decide a record once more, up to event upto (0: all of it).
+// Replay lets the rules decide a record again, up to event upto (0: all of it).
 func Replay(r *Record, upto int64) *Result {
 	w := &walk{rec: r, upto: upto}
 	w.x = &flow.Execution{ID: r.Execution.ID, Request: r.Execution.Request}
@@ -110,7 +110,7 @@ func Replay(r *Record, upto int64) *Result {
 	return &w.res
 }
 
-// within goes back to the event that the replay ends with, which is not the last of its commit: the state behind it is told from the events
+// within goes back to the event at which the replay ends, which is not the last of its commit: the state after it comes from the events
 // alone.
 func (w *walk) within(before flow.State, from int) {
 	w.x.State, w.x.Outcome = before, nil
@@ -125,7 +125,7 @@ func (w *walk) find(seq int64, rules, recorded, why string, args ...any) {
 	w.findAt(Finding{Seq: seq, Index: noIndex, Rules: rules, Recorded: recorded, Why: fmt.Sprintf(why, args...)})
 }
 
-// noIndex is the index of what is not about one item.
+// noIndex is the index if it is not about one item.
 const noIndex = -1
 
 func (w *walk) findAt(f Finding) {

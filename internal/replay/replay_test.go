@@ -15,7 +15,7 @@ import (
 // generated is how many histories are generated: as many workflows as other executions.
 var generated = flag.Int("histories", 20_000, "how many histories TestGeneratedHistoriesFollow generates")
 
-// Every history that comes about by the rules follows from them.
+// Every history that the rules make follows from them.
 func TestGeneratedHistoriesFollow(t *testing.T) {
 	t.Parallel()
 	n := *generated
@@ -61,7 +61,7 @@ func describe(r *Record, res *Result) string {
 	return text + fmt.Sprintf("\n%+v", r.Execution.Request)
 }
 
-// The state at an event is what it was then.
+// The state at an event is the one after it.
 func TestStateAtAnEvent(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(3)
@@ -102,12 +102,12 @@ func BenchmarkReplay(b *testing.B) {
 				n++
 			}
 			b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
-			b.ReportMetric(float64(events)/(processor(b)-used).Seconds(), "events/cpu-s") // what another load on the machine changes least
+			b.ReportMetric(float64(events)/(processor(b)-used).Seconds(), "events/cpu-s") // least affected by other load on the machine
 		})
 	}
 }
 
-// processor is the processor time that the benchmark has used, the garbage collector's included.
+// processor is the processor time of the benchmark, including the garbage collector's.
 func processor(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage

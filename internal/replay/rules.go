@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// due looks whether an execution may go on: its time has come, or it stands in the line of its key.
+// due checks whether an execution may continue: its time has come, or it is in the wait list of its key.
 func (w *walk) due(e *flow.Event) {
 	if w.x.Place == flow.Delayed && w.x.WakeAt.After(e.At) {
 		w.find(e.Seq, "not before "+clock(w.x.WakeAt), "at "+clock(e.At), "it was not due yet")
 	}
 }
 
-// lose lets the rules take an attempt back from its owner, as the event behind says that they did.
+// lose lets the rules take an attempt back from its owner, as the next event records.
 func (w *walk) lose(d *flow.Draft, e *flow.Event) error {
 	reason, n := textOf(e.Data, "reason"), w.next(1)
 	if n == nil || n.Type == flow.EvFailed && textOf(n.Data, "code") == flow.CodeWorkerLost {
@@ -41,8 +41,8 @@ func (w *walk) lose(d *flow.Draft, e *flow.Event) error {
 	return d.Lose(reason, e.At, 0)
 }
 
-// pause looks whether the next attempt waits as long as the retry policy says, and goes on with the recorded time: where it is random, the
-// record alone knows it. free says that the attempt before does not count.
+// pause checks whether the next attempt waits as long as the retry policy says, and continues with the recorded time, because the random
+// part is only in the record. free means that the attempt before does not count.
 func (w *walk) pause(e *flow.Event, free bool) {
 	until := notBefore(e.Data)
 	if until.IsZero() {
@@ -67,7 +67,7 @@ func (w *walk) pause(e *flow.Event, free bool) {
 	w.x.WakeAt, w.x.QueuedAt = until, until
 }
 
-// mayAsk reports whether what an execution calls may ask to be left alone for a while.
+// mayAsk reports whether the other side of an execution's call may ask for a pause.
 func (w *walk) mayAsk() bool {
 	if w.x.Kind.ByEngine() || w.x.Kind.RunsCode() || w.x.Kind == flow.KindNoop {
 		return false
@@ -91,7 +91,7 @@ func notBefore(data json.RawMessage) time.Time {
 	return t
 }
 
-// inTime looks whether an end by a deadline, a limit or a policy can have come when it did.
+// inTime checks whether an end by a deadline, a limit or a policy can have come at its time.
 func (w *walk) inTime(e *flow.Event) {
 	x, code := w.x, textOf(e.Data, "code")
 	early := func(what string, deadline time.Time, by string) {
@@ -123,11 +123,11 @@ func (w *walk) inTime(e *flow.Event) {
 	}
 }
 
-// end compares where the history leads with the execution as it is stored.
+// end compares the state that the history leads to with the stored execution.
 func (w *walk) end() {
 	x, was := w.x, w.rec.Execution
 	if len(w.res.Findings) > 0 {
-		return // it leads elsewhere because of what was found
+		return // it differs because of a finding
 	}
 	check := func(what, rules, recorded string) {
 		if rules != recorded {

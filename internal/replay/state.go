@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// state is where the replayed part of the history leads.
+// state is the state after the replayed part of the history.
 func (w *walk) state() State {
 	x := w.x
 	s := State{Stage: x.Stage, Attempt: x.Attempt, NotBefore: x.WakeAt, Worker: w.worker()}

@@ -14,7 +14,7 @@ import (
 // undo is what one try to replay a step has changed.
 type undo struct {
 	touched           []bool // by task
-	tasks             []was  // of those that are touched, as they were
+	tasks             []was  // the changed tasks, as they were
 	taken             []place
 	recalled, stopped bool
 	cleaning          bool
@@ -22,13 +22,13 @@ type undo struct {
 	reason            *flow.Error
 }
 
-// was is how far a task was.
+// was is the earlier progress of a task.
 type was struct {
 	task int
 	orchestration.Progress
 }
 
-// keep accepts what was tried.
+// keep accepts a try.
 func (a *attempt) keep() {
 	for i := range a.undo.tasks {
 		a.undo.touched[a.undo.tasks[i].task] = false
@@ -38,7 +38,7 @@ func (a *attempt) keep() {
 	a.undo.cleaning = a.st.Cleaning
 }
 
-// back takes back what was tried.
+// back undoes a try.
 func (a *attempt) back() {
 	for i := range a.undo.tasks {
 		t := &a.undo.tasks[i]
@@ -56,7 +56,7 @@ func (a *attempt) back() {
 	a.tracker.Reset()
 }
 
-// touch remembers a task before it is changed.
+// touch saves a task before it is changed.
 func (a *attempt) touch(task int) *orchestration.Progress {
 	if !a.undo.touched[task] {
 		a.undo.touched[task] = true
@@ -77,7 +77,7 @@ func (a *attempt) end(task, index int) {
 	}
 }
 
-// open are the children of a task that have ended and of which the workflow has not been told, by the time of their ends.
+// open are the ended children of a task whose ends the workflow has not seen, by the time of their ends.
 func (a *attempt) open(task int) []int {
 	it := &a.items[task]
 	for it.first < len(it.left) && it.taken[it.left[it.first]] {
@@ -86,8 +86,8 @@ func (a *attempt) open(task int) []int {
 	return it.left[it.first:]
 }
 
-// find looks for ends of which the workflow may have been told, no later than an event, so that the rules do what the event says. It
-// reports what was recorded otherwise when there are none, and returns nil.
+// find searches for ends, no later than an event, with which the rules do what the event says. If there are none, it reports the difference
+// and returns nil.
 func (a *attempt) find(e *flow.Event, was *orchestration.Advance) *orchestration.Plan {
 	a.keep()
 	if f := a.tooEarly(e, was); f != nil {
@@ -102,7 +102,7 @@ func (a *attempt) find(e *flow.Event, was *orchestration.Advance) *orchestration
 			return plan
 		}
 	}
-	// The ends that the step cannot do without come first; only then those that it may have been told beside.
+	// First the ends that the step needs; only then those that it may have seen as well.
 	needed := func() { a.takeNeeded(e.At, was) }
 	if plan := a.try(was, needed); plan != nil {
 		return plan
@@ -131,11 +131,11 @@ func (a *attempt) find(e *flow.Event, was *orchestration.Advance) *orchestration
 	return nil
 }
 
-// triedFailures is how many failures are tried one after the other before all are tried at once.
+// triedFailures is how many failures are tried one at a time before all are tried at once.
 const triedFailures = 32
 
-// try replays a step after it was told some ends; nil: the rules do something else then. A step that a transaction had no room to
-// finish has done the beginning of what the rules say.
+// try replays a step after the workflow has seen some ends; nil: then the rules do something else. A step that was too large for its
+// transaction has done the first part of what the rules say.
 func (a *attempt) try(was *orchestration.Advance, tell func()) *orchestration.Plan {
 	tell()
 	if plan := a.take(0, was); plan != nil && plan.Does(a.def, was) {
@@ -152,8 +152,8 @@ func (a *attempt) try(was *orchestration.Advance, tell func()) *orchestration.Pl
 	return nil
 }
 
-// take lets the rules work out a step, with at most so many children; 0: all. With a step that is sought it may give up before it evaluates
-// anything: nil says that the rules do something else.
+// take lets the rules make a step, with at most so many children; 0: all. With a sought step it may give up before it evaluates anything:
+// nil means that the rules do something else.
 func (a *attempt) take(children int, sought *orchestration.Advance) *orchestration.Plan {
 	plan := &orchestration.Plan{}
 	for {
@@ -189,8 +189,8 @@ func (a *attempt) take(children int, sought *orchestration.Advance) *orchestrati
 	}
 }
 
-// mayDo reports whether a step that begins with next can do what is sought. A task that is marked without a look at any value is named by
-// what a step without a bound does, and so is every task whose needs have ended.
+// mayDo reports whether a step that begins with next can do what is sought. A step without a bound names every task that is marked without
+// an evaluation, and every task whose needs have ended.
 func (a *attempt) mayDo(next *orchestration.Step, sought *orchestration.Advance) bool {
 	for _, m := range next.Marks {
 		if !sought.Names(a.def.Tasks[m.Task].Name) {
@@ -205,12 +205,12 @@ func (a *attempt) mayDo(next *orchestration.Step, sought *orchestration.Advance)
 	return true
 }
 
-// tooEarly looks whether everything that came before the tasks of a step had ended by then.
+// tooEarly checks whether everything before the tasks of a step had ended by then.
 func (a *attempt) tooEarly(e *flow.Event, was *orchestration.Advance) *Finding {
 	for _, t := range a.named {
 		name := t.Name
 		if p := &a.st.Tasks[t.Index]; p.Created > 0 || p.Mark != orchestration.Unmarked {
-			continue // looked at when it began
+			continue // checked when it began
 		}
 		for _, n := range t.Needs {
 			p, need := &a.st.Tasks[n], a.def.Tasks[n]
@@ -241,7 +241,7 @@ func (a *attempt) item(task, index int) *flow.Execution {
 	return nil
 }
 
-// takeNeeded tells the workflow the ends without which it cannot have decided about the tasks of a step.
+// takeNeeded shows the workflow the ends without which it cannot have decided about the tasks of a step.
 func (a *attempt) takeNeeded(at time.Time, was *orchestration.Advance) {
 	for _, t := range a.named {
 		for _, n := range t.Needs {
@@ -253,7 +253,7 @@ func (a *attempt) takeNeeded(at time.Time, was *orchestration.Advance) {
 		}
 		p := &a.st.Tasks[t.Index]
 		if t.Repeat != nil && p.Open > 0 {
-			a.takeSome(t, p.Open, at) // the round that was judged
+			a.takeSome(t, p.Open, at) // the round that was decided about
 		}
 		if n := was.Started[t.Name]; n > 0 && p.Created > 0 {
 			if limit := a.limit(t); limit > 0 && p.Open+n > limit {
@@ -263,7 +263,7 @@ func (a *attempt) takeNeeded(at time.Time, was *orchestration.Advance) {
 	}
 }
 
-// takeSome tells the workflow the ends of some children of a task: successful ones first, and the earlier first.
+// takeSome shows the workflow the ends of some children of a task: successful ones first, and the earlier first.
 func (a *attempt) takeSome(t *definition.Task, n int, at time.Time) {
 	for _, failed := range []bool{false, true} {
 		for _, i := range a.open(t.Index) {
@@ -282,7 +282,7 @@ func (a *attempt) takeSome(t *definition.Task, n int, at time.Time) {
 // place is one child.
 type place struct{ task, index int }
 
-// pending are ended children of which the workflow has not been told, by the time of their ends.
+// pending are ended children whose ends the workflow has not seen, by the time of their ends.
 func (a *attempt) pending(at time.Time, want func(*flow.Execution) bool) (all []place) {
 	for task := range a.items {
 		for _, i := range a.open(task) {
@@ -297,7 +297,7 @@ func (a *attempt) pending(at time.Time, want func(*flow.Execution) bool) (all []
 	return all
 }
 
-// failures are the pending ends that are no successes.
+// failures are the pending ends without success.
 func (a *attempt) failures(at time.Time) []place {
 	return a.pending(at, func(x *flow.Execution) bool { return x.Stage != flow.Completed })
 }
@@ -314,7 +314,7 @@ func (a *attempt) takeAll(at time.Time) {
 	a.takeEach(a.pending(at, func(*flow.Execution) bool { return true }))
 }
 
-// limit is how many items of a foreach may be open at once; 0: all. While an attempt lasts it never changes.
+// limit is how many items of a foreach may be open at once; 0: all. It never changes during an attempt.
 func (a *attempt) limit(t *definition.Task) int {
 	if t.InFlightOf == nil {
 		return t.InFlight
@@ -330,7 +330,7 @@ func (a *attempt) limit(t *definition.Task) int {
 	return n
 }
 
-// first names a task of which the rules and the record say different things.
+// first names a task about which the rules and the record differ.
 func (a *attempt) first(rules, was *orchestration.Advance, plan *orchestration.Plan) (task, why string) {
 	says := func(s *orchestration.Advance, name string) string {
 		switch {
@@ -375,10 +375,10 @@ func (a *attempt) first(rules, was *orchestration.Advance, plan *orchestration.P
 	return "", ""
 }
 
-// lateReports is from when on an end of which the workflow still had not been told is mentioned.
+// lateReports is the delay from which on an end that the workflow had not seen is reported.
 const lateReports = time.Minute
 
-// late mentions failures that were not taken in for long though they had been recorded: the step follows only if they came late.
+// late reports failures that were recorded long before the workflow saw them: the step follows only if their reports came late.
 func (a *attempt) late(e *flow.Event) {
 	if a.said {
 		return

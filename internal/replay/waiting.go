@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// What an execution waited for, in the words of `pawl why`. WaitNotKnown: nothing that is recorded kept the execution, and yet its next
-// event came later.
+// What an execution waited for, in the words of `pawl why`. WaitNotKnown: nothing in the record delayed the execution, but its next event
+// came later.
 const (
 	WaitNothing  = "nothing"
 	WaitTime     = "time"
@@ -31,7 +31,7 @@ const (
 
 const shownTasks = 5 // tasks of a workflow that one sentence names
 
-// waiting says what the execution waited for behind the latest event that was replayed.
+// waiting explains what the execution waited for after the latest replayed event.
 func (w *walk) waiting(tasks []api.ReplayTask) api.ReplayWhy {
 	if w.i == 0 {
 		return api.ReplayWhy{Waiting: WaitNothing, Summary: "there was no event yet", Facts: []string{}, NotKnown: []string{}}
@@ -63,7 +63,7 @@ func (w *walk) waiting(tasks []api.ReplayTask) api.ReplayWhy {
 	return v
 }
 
-// overWith says how an attempt had ended.
+// overWith describes how an attempt had ended.
 func (w *walk) overWith(v *api.ReplayWhy, e *flow.Event) {
 	v.Waiting = WaitNothing
 	v.Summary = fmt.Sprintf("nothing: it had ended as %s", w.x.Stage)
@@ -73,7 +73,7 @@ func (w *walk) overWith(v *api.ReplayWhy, e *flow.Event) {
 	v.Summary += failure(e)
 }
 
-// failure is the error that an event has, in brackets.
+// failure is the error of an event, in brackets.
 func failure(e *flow.Event) string {
 	code, message := textOf(e.Data, "code"), textOf(e.Data, "message")
 	switch {
@@ -85,7 +85,7 @@ func failure(e *flow.Event) string {
 	return fmt.Sprintf(" (%s: %s)", code, flow.Clipped(message, 300))
 }
 
-// beforeQueue says why an execution that had been accepted was not in its queue yet.
+// beforeQueue explains why an accepted execution was not in its queue yet.
 func (w *walk) beforeQueue(v *api.ReplayWhy, e *flow.Event) {
 	x := w.x
 	due := x.WakeAt
@@ -124,7 +124,7 @@ func (w *walk) beforeQueue(v *api.ReplayWhy, e *flow.Event) {
 	v.Waiting, v.Summary = WaitNothing, "nothing: "+accepted
 }
 
-// before says how the attempt before the one that an event opens was over.
+// before describes the end of the attempt before the one that an event opens.
 func (w *walk) before(e *flow.Event) string {
 	p := w.next(-2)
 	if p == nil {
@@ -139,7 +139,7 @@ func (w *walk) before(e *flow.Event) string {
 	return "the one before failed" + failure(p)
 }
 
-// inQueue says for which worker an execution waited.
+// inQueue explains for which worker an execution waited.
 func (w *walk) inQueue(v *api.ReplayWhy) {
 	x := w.x
 	for i := w.i - 1; i >= 0; i-- {
@@ -168,7 +168,7 @@ func (w *walk) inQueue(v *api.ReplayWhy) {
 	v.NotKnown = append(v.NotKnown, "its place in the line, which workers there were, and whether the queue, the action or a worker was paused")
 }
 
-// mustHave is what a worker must have, in words.
+// mustHave lists what a worker must have.
 func mustHave(n flow.Needs) string {
 	var all []string
 	if n.Handler != "" {
@@ -183,7 +183,7 @@ func mustHave(n flow.Needs) string {
 	return strings.Join(all, " and ")
 }
 
-// whileHeld says what an attempt did, or waited for, that a worker or the engine had.
+// whileHeld describes what a held attempt did or waited for.
 func (w *walk) whileHeld(v *api.ReplayWhy, last *flow.Event, tasks []api.ReplayTask) {
 	x := w.x
 	switch {
@@ -216,7 +216,7 @@ func (w *walk) whileHeld(v *api.ReplayWhy, last *flow.Event, tasks []api.ReplayT
 	}
 }
 
-// ordered adds that an order to end the execution may have been there already: it is recorded only once it is carried out.
+// ordered adds that an order to end the execution may have existed already: it is recorded only once it is obeyed.
 func (w *walk) ordered(v *api.ReplayWhy, last *flow.Event) {
 	end := &w.rec.Events[len(w.rec.Events)-1]
 	if end.Seq > last.Seq && (end.Type == flow.EvCancelled || end.Type == flow.EvTimedOut) {
@@ -224,7 +224,7 @@ func (w *walk) ordered(v *api.ReplayWhy, last *flow.Event) {
 	}
 }
 
-// forTasks says for which tasks a workflow waited.
+// forTasks names the tasks that a workflow waited for.
 func (w *walk) forTasks(v *api.ReplayWhy, last *flow.Event, tasks []api.ReplayTask) {
 	x := w.x
 	v.Waiting = WaitChildren
@@ -266,7 +266,7 @@ func (w *walk) forTasks(v *api.ReplayWhy, last *flow.Event, tasks []api.ReplayTa
 	}
 }
 
-// pausedSince says who has paused an execution, from when until when, and why.
+// pausedSince describes a pause of an execution: author, times and reason.
 func pausedSince(p *flow.Pause) string {
 	text := "paused"
 	if p.By != "" {
@@ -282,7 +282,7 @@ func pausedSince(p *flow.Pause) string {
 	return text
 }
 
-// notBegun says what tasks that had not begun waited for.
+// notBegun explains what tasks that had not begun waited for.
 func notBegun(def *definition.Workflow, tasks []api.ReplayTask) (facts []string) {
 	left := 0
 	for i := range tasks {
@@ -310,7 +310,7 @@ func notBegun(def *definition.Workflow, tasks []api.ReplayTask) (facts []string)
 	return facts
 }
 
-// forAnswer says whose answer an execution waited for.
+// forAnswer explains whose answer an execution waited for.
 func (w *walk) forAnswer(v *api.ReplayWhy) {
 	v.Waiting, v.Summary = WaitAnswer, "waited for an answer"
 	q, _, err := new(definition.Questions).Read(w.x.Payload())
@@ -330,7 +330,7 @@ func (w *walk) forAnswer(v *api.ReplayWhy) {
 	v.NotKnown = append(v.NotKnown, "which answers had been refused by then")
 }
 
-// forSignal says for which signal an execution waited.
+// forSignal explains for which signal an execution waited.
 func (w *walk) forSignal(v *api.ReplayWhy) {
 	v.Waiting, v.Summary = WaitSignal, "waited for a signal"
 	k, err := new(definition.Waits).Read(w.x.Payload())
@@ -348,7 +348,7 @@ func (w *walk) forSignal(v *api.ReplayWhy) {
 	v.NotKnown = append(v.NotKnown, "which signals had come by then and did not fit")
 }
 
-// deadlines says until when the execution had to be taken, and to end.
+// deadlines adds until when the execution had to be claimed, and to end.
 func (w *walk) deadlines(v *api.ReplayWhy) {
 	x := w.x
 	if v.Waiting == WaitNothing {
@@ -362,7 +362,7 @@ func (w *walk) deadlines(v *api.ReplayWhy) {
 	}
 }
 
-// followed says what came next.
+// followed describes the next event.
 func (w *walk) followed(v *api.ReplayWhy, last *flow.Event) {
 	n := w.next(0)
 	if n == nil {
@@ -383,7 +383,7 @@ func (w *walk) followed(v *api.ReplayWhy, last *flow.Event) {
 	v.Facts = append(v.Facts, text)
 }
 
-// named lists names as a sentence does, the first few of them.
+// named lists the first few names, for a sentence.
 func named(all []string) string {
 	switch n := len(all); {
 	case n > shownTasks:
@@ -394,10 +394,10 @@ func named(all []string) string {
 	return strings.Join(all, "")
 }
 
-// moment is a time of the past with its date, in seconds.
+// moment formats a past time with its date, in seconds.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// lasting is a span of time in milliseconds, or less exact where it is long.
+// lasting formats a span of time in milliseconds, or coarser if it is long.
 func lasting(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

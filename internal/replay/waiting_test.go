@@ -24,7 +24,7 @@ func began(r flow.Request) *life {
 	return &life{g: g, rec: &Record{Execution: d.Execution, Events: d.Events}, x: d.Execution}
 }
 
-// after lets time go by, and decides then.
+// after advances the clock, and then decides.
 func (l *life) after(d time.Duration, decide func(*flow.Draft) error) *life {
 	l.g.now = l.g.now.Add(d)
 	l.do(decide)
@@ -36,7 +36,7 @@ func (l *life) schedule(d *flow.Draft) error { return d.Schedule(1, l.g.now) }
 
 func (l *life) claim(d *flow.Draft) error { return d.Claim(holder, "box-1", l.g.now) }
 
-// report lets the worker say an event.
+// report makes the worker report an event.
 func (l *life) report(after time.Duration, e flow.EventType, o *flow.Outcome) *life {
 	return l.after(after, func(d *flow.Draft) error {
 		d.Report(holder, flow.Report{Execution: d.ID, Attempt: d.Attempt, Events: []flow.Event{{Seq: d.NextSeq, Attempt: d.Attempt, Type: e, At: l.g.now, Outcome: o}}}, nil, nil, l.g.now, 0)
@@ -44,7 +44,7 @@ func (l *life) report(after time.Duration, e flow.EventType, o *flow.Outcome) *l
 	})
 }
 
-// waited is a record of a workflow of which a has ended, and of b two items of three.
+// waited is a record of a workflow in which a has ended, and two of b's three items.
 func waited(t *testing.T) *Record {
 	t.Helper()
 	const document = `
@@ -88,7 +88,7 @@ tasks:
 	return l.rec
 }
 
-// At each event a history says what the execution waited for, and what is not in it is said to be not known.
+// At each event, the replay explains what the execution waited for, and reports what is not in the history as unknown.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	const noon = "2026-03-01 12:0"
@@ -135,7 +135,7 @@ func TestWaiting(t *testing.T) {
 		want    string
 		summary string
 		until   string
-		facts   []string // that there are, in this order, at the front
+		facts   []string // expected facts, in this order, at the front
 		unknown string
 	}{
 		{"accepted", failing.rec, 1, WaitNothing, "nothing: it had been accepted", "", []string{"event 2, scheduled, came in the same moment"}, ""},
@@ -186,7 +186,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// Whatever the history, each event of it has an answer, which is one of the known kinds; a wait with an end lies ahead of the event.
+// Every event of any history has an answer of a known kind; a wait's deadline is later than the event.
 func TestWaitingAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	field, _ := reflect.TypeFor[api.ReplayWhy]().FieldByName("Waiting")

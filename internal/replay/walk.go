@@ -12,24 +12,24 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// walk is one replay: the rules decide about x, and what they record is compared with the record.
+// walk is one replay: the rules decide about x, and their events are compared with the record.
 type walk struct {
 	rec  *Record
 	upto int64
 	res  Result
 
-	x       *flow.Execution // as the events so far have left it
+	x       *flow.Execution // the execution after the events so far
 	draft   flow.Draft      // of the decision about the next event
 	i       int             // index of the next event
-	claimed *flow.Event     // with which a worker got the latest attempt; nil: there was none
-	wf      *attempt        // of a workflow, the attempt that is under way
+	claimed *flow.Event     // the claim of the latest attempt; nil: there was none
+	wf      *attempt        // of a workflow, the running attempt
 	kids    map[int][]*flow.Execution
 }
 
-// holder stands for the session that holds an attempt: which it was is not part of a history.
+// holder stands for the session that holds an attempt: the history does not have its id.
 var holder = flow.ID{1}
 
-// worker is the worker that has, or had, the latest attempt; "": none.
+// worker is the worker of the latest attempt, running or ended; "": none.
 func (w *walk) worker() string {
 	if w.claimed == nil {
 		return ""
@@ -37,7 +37,7 @@ func (w *walk) worker() string {
 	return textOf(w.claimed.Data, "worker")
 }
 
-// load begins a decision about the execution. It ends before the next one begins, which has the same memory.
+// load begins a decision about the execution. The next decision reuses its memory.
 func (w *walk) load() *flow.Draft {
 	events := w.draft.Events[:0]
 	w.draft = *flow.Load(w.x)
@@ -140,14 +140,14 @@ func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
 	return d, d.Finish(as, w.outcome(w.i), e.At, 0)
 }
 
-// report lets the worker that holds the attempt say an event.
+// report makes the worker that holds the attempt report an event.
 func (w *walk) report(d *flow.Draft, e *flow.Event) error {
 	now, said := e.At, *e
 	if w.terminal(e) {
 		o := w.outcome(w.i)
 		said.Outcome = &o
 		if n := w.next(1); n != nil && n.Type == flow.EvRequested {
-			now = n.At // of the commit; the worker's own time may be before it
+			now = n.At // of the commit; the worker's own time may be earlier
 		}
 		w.inTime(e)
 	}
@@ -158,7 +158,7 @@ func (w *walk) report(d *flow.Draft, e *flow.Event) error {
 	return nil
 }
 
-// compare holds what the rules have recorded against the record, and goes on from the draft.
+// compare compares the events of the rules with the record, and continues from the draft.
 func (w *walk) compare(d *flow.Draft) {
 	first, bad := w.i, false
 	for n := range d.Events {
@@ -207,7 +207,7 @@ func (w *walk) same(rules, e *flow.Event) (bad bool) {
 		}
 		return bad
 	}
-	ends := w.terminal(e) && e.Type != flow.EvReused && e.Type != flow.EvOverridden // what these say is all in the record
+	ends := w.terminal(e) && e.Type != flow.EvReused && e.Type != flow.EvOverridden // the record has all of their data
 	if !ends && !bytes.Equal(e.Data, rules.Data) && !sameJSON(e.Data, rules.Data) {
 		w.find(e.Seq, said(rules), said(e), "the event says something else")
 		bad = true
@@ -215,13 +215,13 @@ func (w *walk) same(rules, e *flow.Event) (bad bool) {
 	return bad
 }
 
-// differs says that the rules record another event after the first of a decision than the record has, or more.
+// differs reports that the rules have another event than the record after the first one of a decision, or more events.
 func (w *walk) differs(rules, e *flow.Event, d *flow.Draft, n int) {
 	before := &w.rec.Events[w.i-1]
 	again := rules.Type == flow.EvRequested && w.terminal(before)
 	switch {
 	case again && e == nil:
-		// An order to end the execution that came while the attempt failed: it is not recorded where another end came first.
+		// An order to end the execution that came while the attempt failed: it is not recorded if another end came first.
 		w.unknown(Unknown{Seq: before.Seq, Index: noIndex,
 			What: fmt.Sprintf("its retry policy allows %d attempts and this was number %d: it follows only if its end had been ordered, which the history does not say", d.Retry.Attempts(textOf(before.Data, "code")), d.Before.Spent())})
 	case again:
@@ -233,14 +233,14 @@ func (w *walk) differs(rules, e *flow.Event, d *flow.Draft, n int) {
 	}
 }
 
-// again is an event behind one with which the execution has ended.
+// again reports an event after the end of the execution.
 func (w *walk) again() {
 	e, before := &w.rec.Events[w.i], w.rec.Events[w.i-1]
 	w.find(e.Seq, "no further event", said(e), "%s", w.noRetry(&before))
 	w.force()
 }
 
-// noRetry says why no attempt follows an end.
+// noRetry explains why no attempt follows an end.
 func (w *walk) noRetry(end *flow.Event) string {
 	code := textOf(end.Data, "code")
 	switch {
@@ -252,7 +252,7 @@ func (w *walk) noRetry(end *flow.Event) string {
 	return fmt.Sprintf("the execution has ended: its retry policy does not try %s again", code)
 }
 
-// resume goes on behind a decision that does not follow, from what the record says: its events from first on.
+// resume continues after a decision that does not follow, from the record: its events from first on.
 func (w *walk) resume(d *flow.Draft, first int) {
 	handed := w.x.HandedBack
 	w.x.State = d.Before
@@ -262,13 +262,13 @@ func (w *walk) resume(d *flow.Draft, first int) {
 	}
 }
 
-// force goes on behind an event that does not follow at all.
+// force continues after an event that does not follow at all.
 func (w *walk) force() {
 	w.takeOver(&w.rec.Events[w.i])
 	w.i++
 }
 
-// takeOver makes the execution what it is behind a recorded event, by the event alone.
+// takeOver sets the execution to its state after a recorded event, from the event alone.
 func (w *walk) takeOver(e *flow.Event) {
 	w.x.NextSeq, w.x.Attempt, w.x.State.Cancel, w.x.Outcome = e.Seq+1, e.Attempt, nil, nil
 	if e.At.After(w.x.EventAt) {
@@ -318,8 +318,8 @@ func (w *walk) terminal(e *flow.Event) bool {
 	return false
 }
 
-// outcome is what an attempt ended with at the event with an index: the whole of it for the last, and for those before it what the event
-// says.
+// outcome is the outcome of an attempt that ended with the event at an index: complete for the last attempt, and for earlier ones what the
+// event has.
 func (w *walk) outcome(i int) flow.Outcome {
 	if o := w.rec.Execution.Outcome; o != nil && i == len(w.rec.Events)-1 {
 		return *o
@@ -336,7 +336,7 @@ func (w *walk) outcome(i int) flow.Outcome {
 	return flow.Outcome{Error: why}
 }
 
-// exitOf is an exit code that a retry policy lists; "": none.
+// exitOf is an exit code in a retry policy; "": none.
 func exitOf(on []string) string {
 	for _, o := range on {
 		if n, ok := strings.CutPrefix(o, "exit:"); ok {
@@ -346,7 +346,7 @@ func exitOf(on []string) string {
 	return ""
 }
 
-// rejection is why an execution failed that nothing could run, where the next events are of such a one; nil: they are not.
+// rejection is why an execution that could not run failed, if the next events are those of a rejection; otherwise nil.
 func (w *walk) rejection() *flow.Error {
 	claim, end := w.next(1), w.next(3)
 	if w.x.Kind.ByEngine() || claim == nil || end == nil || claim.Type != flow.EvProvisioning || end.Type != flow.EvFailed || !flow.ClaimedByEngine(claim) {
@@ -374,7 +374,7 @@ func stageText(s flow.Stage) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// textOf is a text in the data of an event.
+// textOf is a text from the data of an event.
 func textOf(data json.RawMessage, name string) string {
 	if len(data) == 0 {
 		return ""

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// attempt is the replay of one attempt of a workflow. Which ends of tasks a step had been told is not recorded: only when each ended, and
-// what the step did. A history follows from the rules when there is an order of ends, in which none comes before its time, with which the
-// rules do what was done. take.go looks for it.
+// attempt is the replay of one attempt of a workflow. The record has when each task ended and what each step did, but not which ends a step
+// had seen. A history follows from the rules if there is an order of ends, none before its time, with which the rules do what was recorded.
+// take.go searches for it.
 type attempt struct {
 	w       *walk
 	def     *definition.Workflow
@@ -25,22 +25,22 @@ type attempt struct {
 	outputs map[int]orchestration.Output
 	limits  map[int]int // of tasks whose limit is an expression
 	undo    undo
-	named   []*definition.Task  // by the step that is replayed
+	named   []*definition.Task  // by the replayed step
 	said    bool                // an unknown about late ends was reported
 	over    bool                // its end was replayed
-	lost    bool                // the record contradicted the rules, so that what comes next is not decided by them
-	done    *orchestration.Plan // the workflow is over by the rules: its end is the next event
+	lost    bool                // the record contradicted the rules, so they do not decide what comes next
+	done    *orchestration.Plan // the workflow has ended by the rules: its end is the next event
 }
 
 // items are the recorded executions of one task in one attempt.
 type items struct {
 	all   []*flow.Execution // by index
-	taken []bool            // the workflow has been told of their ends
-	left  []int             // of those that were started, the ones that are not taken, by the time of their ends
-	first int               // how many at the front of left may have been taken meanwhile
+	taken []bool            // the workflow has seen their ends
+	left  []int             // started ones that are not taken, by the time of their ends
+	first int               // how many at the front of left may have been taken since
 }
 
-// prepare sorts the children of a workflow by attempt.
+// prepare groups the children of a workflow by attempt.
 func (w *walk) prepare() {
 	x := w.rec.Execution
 	if x.Kind != flow.KindWorkflow {
@@ -85,7 +85,7 @@ func (w *walk) begin(n int) {
 	w.wf = a
 }
 
-// follow lets a workflow's rules decide what an event of its history says.
+// follow lets a workflow's rules decide an event of its history.
 func (w *walk) follow(e *flow.Event) {
 	if e.Type == flow.EvProvisioning {
 		w.claimed = e
@@ -105,7 +105,7 @@ func (w *walk) follow(e *flow.Event) {
 	}
 }
 
-// unspoken looks for executions of tasks that no event of the attempt, which is over, speaks of.
+// unspoken finds executions of tasks that no event of the ended attempt names.
 func (a *attempt) unspoken(e *flow.Event) {
 	for i := range a.items {
 		if n, all := a.st.Tasks[i].Created, a.items[i].all; n < len(all) {
@@ -130,7 +130,7 @@ func stepText(s *orchestration.Advance) string {
 	return flow.Clipped(string(b), 300)
 }
 
-// of is what a plan does, in the words of the event that records it.
+// of is the effect of a plan, in the form of its event.
 func (a *attempt) of(plan *orchestration.Plan) *orchestration.Advance {
 	s := plan.Advance(a.def)
 	s.Sort()
@@ -179,13 +179,13 @@ func (a *attempt) advanced(e *flow.Event) {
 	a.late(e)
 }
 
-// diverge reports that the record contradicts the rules, so that they do not decide what comes next in this attempt.
+// diverge reports that the record contradicts the rules, so that they do not decide the rest of this attempt.
 func (a *attempt) diverge(f Finding) {
 	a.w.findAt(f)
 	a.lost = true
 }
 
-// started compares a child that the rules start with the execution that was started.
+// started compares a child of the rules with the execution that was started.
 func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
 	it := &a.items[c.Task.Index]
 	at := Finding{Seq: e.Seq, Task: c.Task.Name, Index: c.Index}
@@ -243,7 +243,7 @@ func overrideText(output json.RawMessage) string {
 	return "ended with the given output " + flow.Clipped(string(output), 300)
 }
 
-// sameRequest compares what was started with what the rules start.
+// sameRequest compares the recorded request with that of the rules.
 func (a *attempt) sameRequest(at Finding, rules, was *flow.Request) {
 	differ := func(what, r, recorded, why string) {
 		at.Rules, at.Recorded, at.Why = what+" "+flow.Clipped(r, 300), what+" "+flow.Clipped(recorded, 300), why
@@ -265,7 +265,7 @@ func (a *attempt) sameRequest(at Finding, rules, was *flow.Request) {
 	}
 }
 
-// tasks is how far the tasks are at a moment: what the events so far have started, and what of that had ended by then.
+// tasks is the progress of the tasks at a moment: started by the events so far, and ended by then.
 func (a *attempt) tasks(at time.Time) []api.ReplayTask {
 	all := make([]api.ReplayTask, len(a.def.Tasks))
 	for i, t := range a.def.Tasks {
@@ -296,7 +296,7 @@ func (a *attempt) tasks(at time.Time) []api.ReplayTask {
 	return all
 }
 
-// output is what the children of a task put out whose ends the workflow has been told of.
+// output is the output of those children of a task whose ends the workflow has seen.
 func (a *attempt) output(task int) orchestration.Output {
 	if out, ok := a.outputs[task]; ok {
 		return out
@@ -309,7 +309,7 @@ func (a *attempt) output(task int) orchestration.Output {
 	return out
 }
 
-// outputOf is what those of the first n items of a task put out of which the workflow has been told.
+// outputOf is the output of those of the first n items of a task whose ends the workflow has seen.
 func outputOf(t *definition.Task, n int, all []*flow.Execution, told func(index int) bool) (out orchestration.Output) {
 	if t.Repeat != nil {
 		if last := n - 1; last >= 0 && last < len(all) && all[last] != nil && all[last].Outcome != nil && told(last) {
