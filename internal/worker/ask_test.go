@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// While there is more work than slots, the first asks for all that are free, since many at a time are cheapest, and the
-// others do not ask; until less than a share is free, or given.
+// While there is more work than slots, the first goroutine requests all free slots, because one large call is cheapest, and the others
+// none; until less than a share is free, or was returned.
 func TestAskInAFlood(t *testing.T) {
 	const slots, share = 10, 5
 	w, err := New(Options{Handoff: struct{ handoff.Handoff }{}, Handlers: task.Passes(nil), Slots: slots})

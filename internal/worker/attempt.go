@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// attempt is one attempt that this session holds: its handler, and the events that the engine has not acknowledged.
+// attempt is one attempt that this session holds: its handler, and its events that the engine has not acknowledged.
 type attempt struct {
 	session *session
 	task    task.Task
@@ -25,7 +25,7 @@ type attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	log     *logWriter       // nil until something is written
-	resumed *handoff.Resumed // nil for an attempt that this process begins
+	resumed *handoff.Resumed // nil for an attempt that this process began
 
 	mu       sync.Mutex
 	next     int64        // number of the next event
@@ -38,7 +38,7 @@ type attempt struct {
 	queued   bool // waits in the reporter's line; guarded by the reporter
 	sending  bool // a report of its events is under way; guarded by the reporter
 	acked    chan struct{}
-	atOnce   chan struct{} // closed when there is no grace, or none any more; nil where the handler never waits
+	atOnce   chan struct{} // closed when there is no grace, or no more; nil if the handler never waits
 	hurried  bool          // atOnce is closed
 }
 
@@ -65,15 +65,15 @@ func (a *attempt) id() flow.AttemptID {
 	return flow.AttemptID{Execution: a.task.Execution, Attempt: a.task.Attempt}
 }
 
-// begin adds the event that the attempt has started.
+// begin adds the event that the attempt has begun.
 func (a *attempt) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.unacked = make([]flow.Event, 0, 2) // most attempts have this event and the last one
+	a.unacked = make([]flow.Event, 0, 2) // most attempts have this event and a last one
 	a.addEvent(flow.EvRunning, nil, nil)
 }
 
-// addEvent adds an event to those that are to be reported. The caller holds a.mu.
+// addEvent adds an event to report. The caller holds a.mu.
 func (a *attempt) addEvent(t flow.EventType, data json.RawMessage, o *flow.Outcome) {
 	a.unacked = append(a.unacked, flow.Event{
 		Seq: a.next, Attempt: a.task.Attempt, Type: t, At: time.Now().UTC().Truncate(time.Microsecond), Data: data, Outcome: o,
@@ -87,7 +87,7 @@ func (a *attempt) runInstant() {
 	a.finish(a.call())
 }
 
-// endUnstarted ends an attempt for which an order to end it came before the attempt itself.
+// endUnstarted ends an attempt whose order to end came before the attempt.
 func (a *attempt) endUnstarted(s *task.Stop) {
 	a.stop(s)
 	a.finish(nil, s)
@@ -113,7 +113,7 @@ func (a *attempt) run() {
 	a.mu.Lock()
 	gone := a.gone
 	a.mu.Unlock()
-	if gone { // what is left of the log is for no engine
+	if gone { // the rest of the log has no reader
 		log.release()
 	}
 	a.session.reports.add(a)
@@ -141,8 +141,7 @@ func (a *attempt) call() (output json.RawMessage, err error) {
 	return a.handler.Run(run.In(a.ctx), &a.task)
 }
 
-// finish adds the last event, which says how the attempt ended. It adds none for an attempt that was given up, unless the
-// handler completed all the same.
+// finish adds the last event, with the outcome of the attempt. An attempt that was given up gets none, unless its handler has completed.
 func (a *attempt) finish(output json.RawMessage, err error) {
 	output, err = clean(output, err)
 	a.mu.Lock()
@@ -173,8 +172,8 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 	a.addEvent(flow.EventType(as.String()), a.endData(o.Error, o.Output), o)
 }
 
-// endData is what the last event says beside the outcome where code has cases. nil: there are none; the engine then
-// writes the error into the event.
+// endData is the data of the last event if code has cases; nil: there are none, and the engine writes the error into
+// the event.
 func (a *attempt) endData(e *flow.Error, output json.RawMessage) json.RawMessage {
 	if a.task.Kind != flow.KindCode {
 		return nil
@@ -185,8 +184,8 @@ func (a *attempt) endData(e *flow.Error, output json.RawMessage) json.RawMessage
 	return nil
 }
 
-// stop begins to end the attempt. The first reason counts, except that giving up replaces an order of the engine. Once the
-// handler has returned its result counts, even if the log is still on its way.
+// stop begins to end the attempt. The first reason counts, except that giving up replaces an order of the engine. Once the handler has
+// returned, its result counts, even if the log is still being sent.
 func (a *attempt) stop(s *task.Stop) {
 	a.mu.Lock()
 	if a.returned || a.ended && s.As != 0 {
@@ -278,7 +277,7 @@ func (a *attempt) wake() {
 	}
 }
 
-// report returns all events that are not acknowledged; false if there are none.
+// report returns all unacknowledged events; false if there are none.
 func (a *attempt) report() (flow.Report, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// mill hands out n executions and acknowledges whatever is said of them: what is measured is the worker alone.
+// mill hands out n executions and acknowledges every report: only the worker is measured.
 type mill struct {
 	left, open int
 	done       chan struct{}

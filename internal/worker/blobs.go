@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// blobs are the blobs that the attempt may write and read; nil if the worker can reach no blob store.
+// blobs are the blobs that the attempt may write and read; nil if the worker has no access to a blob store.
 func (a *attempt) blobs() blob.Access {
 	near := a.session.w.Blobs
 	carrier, carries := a.session.w.Handoff.(handoff.BlobCarrier)
@@ -70,7 +70,7 @@ func (c carried) Get(ctx context.Context, name string, offset int64) (io.ReadClo
 	}{translating{c, r}, r}, nil
 }
 
-// translating reads a blob whose transfer may break off, and translates the errors.
+// translating reads a blob whose transfer may break, and translates the errors.
 type translating struct {
 	carried
 	from io.Reader

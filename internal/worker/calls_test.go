@@ -17,13 +17,13 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// wide is a ledger on which a worker is to have two calls of Take and of Report under way.
+// wide is a ledger whose worker should have two calls of Take and of Report under way.
 type wide struct {
 	*ledger
 	t *testing.T
 
 	mu      sync.Mutex
-	asking  []int // what calls of Take that are under way ask for
+	asking  []int // requested slots of running calls of Take
 	sending map[flow.ID]bool
 	calls   int // of Report, under way
 	most    int // of those
@@ -45,7 +45,7 @@ func (w *wide) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assi
 	return w.ledger.Take(ctx, session, n)
 }
 
-// Report fails the test when two reports of one attempt are under way, or an event is said twice.
+// Report fails the test if two reports of one attempt are under way, or an event is reported twice.
 func (w *wide) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
 	w.mu.Lock()
 	w.calls++
@@ -72,14 +72,14 @@ func (w *wide) Report(ctx context.Context, session flow.ID, reports []flow.Repor
 	return receipts, err
 }
 
-// wider runs f in a bubble with a ledger and what makes it wide.
+// wider runs f in a bubble with a ledger and its wide wrapper.
 func wider(t *testing.T, f func(t *testing.T, g *ledger, w *wide)) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		f(t, g, &wide{ledger: g, t: t, sending: map[flow.ID]bool{}, next: map[flow.ID]int64{}})
 	})
 }
 
-// Two calls share the slots; together they never run more than there are.
+// Two calls share the slots; together they never run more attempts than there are slots.
 func TestCallsShareTheSlots(t *testing.T) {
 	wider(t, func(t *testing.T, g *ledger, w *wide) {
 		var now, most atomic.Int32
@@ -111,7 +111,7 @@ func TestCallsShareTheSlots(t *testing.T) {
 	})
 }
 
-// Reports go side by side, those of one attempt one after another.
+// Reports of different attempts go in parallel, those of one attempt one after another.
 func TestReportsOfOneAttemptInTurn(t *testing.T) {
 	wider(t, func(t *testing.T, g *ledger, w *wide) {
 		g.slow = 10 * time.Millisecond

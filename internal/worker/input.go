@@ -15,7 +15,7 @@ import (
 type input struct {
 	attempt *attempt
 	ctx     context.Context
-	next    int64  // offset of the next piece to ask for
+	next    int64  // offset of the next piece to request
 	have    []byte // received and not yet read
 	last    bool   // nothing follows have
 }
@@ -29,7 +29,7 @@ func (a *attempt) Input(ctx context.Context) io.Reader {
 	return &input{attempt: a, ctx: ctx}
 }
 
-// Read implements io.Reader. If the engine cannot be reached it tries again.
+// Read implements io.Reader. It retries while the engine cannot be reached.
 func (in *input) Read(p []byte) (int, error) {
 	for len(in.have) == 0 {
 		if in.last {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// echo writes what it is given, and ends with all of it.
+// echo writes its input, and returns all of it.
 var echo = task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	in, out := t.Input(ctx), t.Log("stdout")
 	all, err := io.ReadAll(io.TeeReader(in, out))
@@ -61,7 +61,7 @@ func TestInput(t *testing.T) {
 	})
 }
 
-// What is written at one go is not sent byte by byte, though a user waits for it.
+// Output that is written at once is not sent byte by byte, even if a user waits for it.
 func TestPromptOutputIsGathered(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
@@ -81,7 +81,7 @@ func TestPromptOutputIsGathered(t *testing.T) {
 	})
 }
 
-// Who waits for input is told to stop all the same, by a kill, a timeout and the end of the session.
+// A program that waits for input can still be stopped: by a kill, a timeout and the end of the session.
 func TestStopWhileWaitingForInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		stop  func(g *ledger, id flow.ID)
@@ -105,7 +105,7 @@ func TestStopWhileWaitingForInput(t *testing.T) {
 	}
 }
 
-// An attempt that another session has taken over is given nothing; the next one reads from the beginning.
+// An attempt that another session has taken over gets no input; the next attempt reads from the beginning.
 func TestInputOfTheNextAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		refused := make(chan error, 1)
@@ -121,7 +121,7 @@ func TestInputOfTheNextAttempt(t *testing.T) {
 		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
 		g.update(func() { g.given = "again" })
 		synctest.Wait()
-		g.update(func() { // recovery has taken it back behind the worker's back
+		g.update(func() { // recovery has taken it back without the worker's knowledge
 			d := g.drafts[id]
 			if err := errors.Join(d.Lose("lost", time.Now(), 0), d.Schedule(1, time.Now())); err != nil {
 				panic(err)

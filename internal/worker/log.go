@@ -14,15 +14,15 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Sizes and times of logs on their way to the engine.
+// Sizes and delays of logs that are sent to the engine.
 const (
 	// chunkMost is the most bytes of a chunk.
 	chunkMost = 64 << 10
-	// pendingMost is how many bytes of one attempt may be in memory, on their way. Beyond it the output of a program goes to a
-	// spool on the local disk, and any other writer waits.
+	// pendingMost is how many bytes of one attempt may be in memory until the engine has taken them. Beyond it the output of a program goes to
+	// a spool on the local disk, and any other writer waits.
 	pendingMost = 2 * chunkMost
-	// linger is how long the first byte waits for more to go with it. Together with the time of a commit it stays well
-	// below the tenth of a second after which readers are to see it.
+	// linger is how long the first byte waits for more. Together with the time of a commit it stays well below the tenth
+	// of a second after which readers must see it.
 	linger = 40 * time.Millisecond
 	// lingerPrompt is the least time between two sends while a user may be waiting to answer. Output that comes after a
 	// pause is sent at once.
@@ -41,13 +41,13 @@ type logWriter struct {
 	mu      sync.Mutex
 	streams []*logStream
 	seq     int64         // of the last chunk
-	inline  int           // bytes of chunks that were kept in rows
-	pending int           // bytes written that the engine has not taken yet
+	inline  int           // bytes of chunks that were stored in rows
+	pending int           // written bytes that the engine has not taken yet
 	moved   chan struct{} // closed when pending shrinks, if a writer waits for that
 	closed  error         // why no more bytes can be sent
 	prompt  bool          // a user may be waiting to answer
 	cutAt   time.Time     // when chunks were last made
-	hurried bool          // since then a prompt send has been arranged
+	hurried bool          // a prompt send has been arranged since
 
 	queued bool // waits in the logUploader's line; guarded by the logUploader
 }
@@ -57,11 +57,11 @@ type logStream struct {
 	name   string
 	left   int64 // bytes that may still be written; negative: no bound
 	offset int64 // of the first byte in buf
-	skip   int64 // bytes to come that the engine has already
+	skip   int64 // next bytes that the engine has already
 	buf    []byte
 	since  time.Time // when the first byte of buf was written
-	spool  spool     // what was written after buf
-	failed error     // why the spool could not keep or return what was written
+	spool  spool     // bytes written after buf
+	failed error     // why the spool could not keep or return bytes
 }
 
 func newLogWriter(a *attempt) *logWriter {
@@ -135,7 +135,7 @@ func (s *logStream) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// keep takes as much of p as there is room for: in memory, or else in the spool. The caller holds w.mu.
+// keep stores as much of p as fits: in memory, or else in the spool. The caller holds w.mu.
 func (s *logStream) keep(p []byte) (int, error) {
 	if s.failed != nil {
 		return 0, s.failed
@@ -159,8 +159,8 @@ func (s *logStream) keep(p []byte) (int, error) {
 	return n, err
 }
 
-// hasten reports whether the bytes just written are to be sent at once. If not, it arranges that they are sent soon. For a log
-// that no reader follows it does neither. The caller holds w.mu.
+// hasten reports whether the bytes just written must be sent at once. If not, it arranges that they are sent soon, unless no reader follows
+// the log. The caller holds w.mu.
 func (w *logWriter) hasten() bool {
 	if !w.prompt || w.hurried {
 		return false
@@ -195,7 +195,7 @@ func (s *logStream) allowed(p []byte) []byte {
 	return p
 }
 
-// await releases w.mu until some bytes have been sent, or none can be any more.
+// await releases w.mu until some bytes have been sent, or no more can be.
 func (w *logWriter) await() {
 	if w.moved == nil {
 		w.moved = make(chan struct{})
@@ -218,7 +218,7 @@ func (w *logWriter) close(err error) {
 	}
 }
 
-// flush sends all that was written and waits for it. It is safe on a nil logWriter.
+// flush sends all written bytes and waits for that. It is safe on a nil logWriter.
 func (w *logWriter) flush() {
 	if w == nil {
 		return
@@ -235,15 +235,15 @@ func (w *logWriter) flush() {
 	}
 }
 
-// unsent reports whether the engine has not taken all that was written. The caller holds w.mu.
+// unsent reports whether the engine has not taken all written bytes. The caller holds w.mu.
 func (w *logWriter) unsent() bool { return w.pending > 0 || w.spooled() }
 
-// spooled reports whether a part of what was written is on disk. The caller holds w.mu.
+// spooled reports whether written bytes are on disk. The caller holds w.mu.
 func (w *logWriter) spooled() bool {
 	return slices.ContainsFunc(w.streams, func(s *logStream) bool { return s.spool.waiting() > 0 })
 }
 
-// cut turns the bytes written so far into chunks; of what is on disk it takes the oldest spoolLoad bytes of each stream.
+// cut turns the written bytes into chunks; from the disk it takes the oldest spoolLoad bytes of each stream.
 func (w *logWriter) cut() []flow.LogChunk {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -282,7 +282,7 @@ func (s *logStream) chunks(buf []byte, times []time.Time) (out []flow.LogChunk) 
 	return out
 }
 
-// taken notes that the engine has taken n bytes, and reports whether more of the log is on disk.
+// taken records that the engine has taken n bytes, and reports whether more of the log is on disk.
 func (w *logWriter) taken(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -311,7 +311,7 @@ type logUploader struct {
 	session *session
 	mu      sync.Mutex
 	line    []*logWriter
-	unsent  []flow.LogChunk // chunks made but not sent when the session ended
+	unsent  []flow.LogChunk // chunks that were not sent before the session ended
 	signal  chan struct{}   // capacity 1: the line is not empty
 	hurry   chan struct{}   // capacity 1: send now, without linger
 }
@@ -373,7 +373,7 @@ func (s *logUploader) run() {
 // uploadMost is about how many bytes one call carries.
 const uploadMost = 2 << 20
 
-// upload sends the chunks of logs and reports whether the session goes on.
+// upload sends the chunks of logs and reports whether the session continues.
 func (s *logUploader) upload(line []*logWriter) bool {
 	for len(line) > 0 {
 		var chunks []flow.LogChunk

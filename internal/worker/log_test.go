@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// writes is a handler that hands its log to f.
+// writes is a handler that passes its log to f.
 func writes(f func(ctx context.Context, t *task.Task)) task.Handlers {
 	return task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 		f(ctx, t)
@@ -29,7 +29,7 @@ func writes(f func(ctx context.Context, t *task.Task)) task.Handlers {
 	})}
 }
 
-// text puts a stream together again and checks numbers and offsets.
+// text assembles a stream and checks numbers and offsets.
 func text(t *testing.T, chunks []flow.LogChunk, stream string, blobs *shelf) string {
 	t.Helper()
 	var b strings.Builder
@@ -103,7 +103,7 @@ func TestSmallOutputIsOneChunkPerStream(t *testing.T) {
 	})
 }
 
-// What is written is handed in within a tenth of a second, and all of it before the end is reported.
+// Output is sent within a tenth of a second, and all of it before the end is reported.
 func TestLogsAreLive(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		var mu sync.Mutex
@@ -136,7 +136,7 @@ func TestLogsAreLive(t *testing.T) {
 	})
 }
 
-// An engine that is slow holds the writer back; nothing is lost and nothing piles up.
+// A slow engine makes the writer wait; no output is lost, and memory is bounded.
 func TestSlowEngineHoldsTheWriterBack(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		g.slow = 50 * time.Millisecond
@@ -192,7 +192,7 @@ func TestLargeLogsGoToBlobs(t *testing.T) {
 				}
 				inline, prefix := 0, fmt.Sprintf("logs/%s/1/", id)
 				for _, c := range g.logs {
-					if len(c.Data) >= 4<<10 { // less is cheaper as a row, however much there is already
+					if len(c.Data) >= 4<<10 { // smaller chunks are cheaper as rows, however much there is
 						inline += len(c.Data)
 					}
 					if c.Blob != "" && !strings.HasPrefix(c.Blob, prefix) {
@@ -224,7 +224,7 @@ func TestHandlerLogIsCapped(t *testing.T) {
 	})
 }
 
-// A writer does not hang when its session is lost while it waits.
+// A waiting writer does not hang when its session is lost.
 func TestWriterIsFreedWhenTheSessionIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		failed := make(chan error, 2)
@@ -249,8 +249,8 @@ func TestWriterIsFreedWhenTheSessionIsLost(t *testing.T) {
 	})
 }
 
-// A program's output goes to the disk while the engine takes none, so that the program does not wait. All of it is sent, in order,
-// before the end is reported.
+// A program's output goes to the disk while the engine takes none, so that the program does not wait. All of it is sent, in order, before
+// the end is reported.
 func TestSpooledOutputWaitsForNoEngine(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		dir, wrote := t.TempDir(), make(chan time.Duration, 1)
@@ -299,7 +299,7 @@ func TestSpooledOutputWaitsForNoEngine(t *testing.T) {
 	})
 }
 
-// A spool holds as much as it was allowed to; then the writer waits.
+// A spool holds as much as it may; then the writer waits.
 func TestSpoolIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		var mu sync.Mutex
@@ -333,7 +333,7 @@ func TestSpoolIsBounded(t *testing.T) {
 	})
 }
 
-// A disk that cannot keep the output fails the write, and what it has kept before is sent.
+// A failing disk fails the write, and the output kept before is sent.
 func TestSpoolWithoutDisk(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		dir, failed := filepath.Join(t.TempDir(), "gone"), make(chan error, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// mostRefused is how often a call with logs is made that the engine refuses for its content. The call may have been damaged on
-// its way. If it was not, repeating it for ever would keep back all later output.
+// mostRefused is how often a call with logs is made if the engine refuses its content. The call may have been damaged in transit. If it was
+// not, repeating it for ever would keep back all later output.
 const mostRefused = 3
 
 // send sends chunks to the engine until it takes them; false if the session has ended. Chunks that the engine refuses are
@@ -76,20 +76,20 @@ func (s *logUploader) sendNote(ctx context.Context, c flow.LogChunk, why error) 
 	return false
 }
 
-// noteFor is a chunk whose bytes are replaced by a note. It has the same length, so the offsets behind it stay right.
+// noteFor is a chunk whose bytes are replaced by a note. The note has the same length, so later offsets stay right.
 func noteFor(c flow.LogChunk) flow.LogChunk {
 	c.Blob, c.Data = "", note(c.Size, "of the log were refused by the server")
 	return c
 }
 
-// note is a line of the given size that says what has become of that many bytes.
+// note is a line of the given size about the fate of that many bytes.
 func note(size int64, what string) []byte {
 	line := fmt.Sprintf("\n[%d bytes %s]", size, what)
 	line += strings.Repeat(" ", int(max(0, size-int64(len(line))-1))) + "\n"
 	return []byte(line)[:min(int64(len(line)), size)]
 }
 
-// keepUnsent remembers chunks for sendUnsent.
+// keepUnsent keeps chunks for sendUnsent.
 func (s *logUploader) keepUnsent(chunks []flow.LogChunk) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

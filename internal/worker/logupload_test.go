@@ -15,14 +15,14 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// strict is an engine that refuses log chunks with some words in them, the first so many times.
+// strict is an engine that refuses log chunks with some words, each a number of times.
 type strict struct {
 	*ledger
 	word  string
 	mu    sync.Mutex
 	most  int
-	noted int  // how often notes find no engine
-	cut   bool // the first note, and all that comes after it, finds no engine
+	noted int  // how often sending a note fails
+	cut   bool // the first note, and everything after it, fails
 	calls int
 }
 
@@ -54,17 +54,17 @@ func (s *strict) Log(ctx context.Context, session flow.ID, chunks []flow.LogChun
 	return s.ledger.Log(ctx, session, chunks)
 }
 
-// hostile is what becomes of logs with a bad word in one of them.
+// hostile is a case of logs with a bad word in one of them.
 type hostile struct {
 	most  int  // how often it is refused; -1: always
-	noted int  // how often the note in its place finds no engine
+	noted int  // how often sending its note fails
 	late  bool // the engine is away until the session has ended
-	cut   bool // the session ends before the note is handed in
+	cut   bool // the session ends before the note is sent
 	lost  bool // what is wanted
 }
 
-// A part of a log that the engine refuses again and again is dropped, and what is beside and behind it is kept where it belongs; one that
-// was damaged on its way is sent again. The same holds for what is handed in after the session has ended.
+// A part of a log that the engine keeps refusing is dropped, and the parts beside and after it keep their places; a damaged one is sent
+// again. The same holds for logs that are sent after the session has ended.
 func TestRefusedLogs(t *testing.T) {
 	for name, tc := range map[string]hostile{
 		"bad for ever":                         {most: -1, lost: true},

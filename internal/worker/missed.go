@@ -12,20 +12,20 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// A call of Take that failed may have claimed work. The worker asks for it after 1.25 s, and then four times with
-// doubling pauses: over 38.75 s in all (1.25 s times 31), or over 31/24 of a lease if that is shorter. Once is not
-// enough, because the engine may not have noticed that the connection is broken, and may still claim work for the call.
+// A call of Take that failed may have claimed work. The worker asks for it after 1.25 s, and then four times with doubling pauses: over
+// 38.75 s in all (1.25 s times 31), or over 31/24 of a lease if that is shorter. Once is not enough, because the engine may not have
+// noticed that the connection is broken, and may still claim work for the call.
 const (
 	missedFirst = 1250 * time.Millisecond
 	missedLooks = 5
 )
 
-// noteFailedTake notes that a call of Take has failed.
+// noteFailedTake records that a call of Take has failed.
 func (s *session) noteFailedTake() { signal(s.failedTake) }
 
-// lookForMissed asks for work that failed calls of Take have claimed, and starts work that the hand-off brings without a call.
-// Once ctx has ended it gives such work back, until the session ends, because a server may not know that running calls were
-// given up, and may still claim work for them.
+// lookForMissed asks for work that failed calls of Take have claimed, and starts work that the hand-off delivers without a call. Once ctx
+// has ended it gives such work back, until the session ends, because a server may not know that running calls were given up, and may still
+// claim work for them.
 func (s *session) lookForMissed(ctx context.Context) {
 	var strays <-chan handoff.Stray
 	if h, ok := s.w.Handoff.(handoff.Straying); ok {

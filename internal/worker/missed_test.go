@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// lasts is a handler that takes a while and counts how often it ran, and how many of it at once.
+// lasts is a handler that takes a while and counts its runs, and how many ran at once.
 type lasts struct {
 	d               time.Duration
 	runs, now, most atomic.Int32
@@ -31,7 +31,7 @@ func (l *lasts) Run(ctx context.Context, _ *task.Task) (json.RawMessage, error) 
 	}
 }
 
-// Work whose hand-over is lost is begun within two seconds, in the attempt that was claimed.
+// Work whose hand-off is lost begins within two seconds, in the claimed attempt.
 func TestLostAnswerIsMissed(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		g.dropTakes = 1
@@ -47,7 +47,7 @@ func TestLostAnswerIsMissed(t *testing.T) {
 	})
 }
 
-// Work that comes late when all slots are taken is given back and does not count; no slot ever runs two.
+// Work that comes late, when all slots are taken, is given back and does not count; no slot ever runs two.
 func TestLateWorkWithoutASlot(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		g.dropTakes = 1
@@ -68,7 +68,7 @@ func TestLateWorkWithoutASlot(t *testing.T) {
 	})
 }
 
-// repeating is a hand-off of which every answer comes again, after a while and long after what it handed over has ended.
+// repeating is a hand-off that repeats every answer after a while, also long after the attempt has ended.
 type repeating struct {
 	*ledger
 	after time.Duration
@@ -90,7 +90,7 @@ func (r *repeating) Take(ctx context.Context, session flow.ID, n int) ([]handoff
 	return work, err
 }
 
-// An attempt that is handed over a second time, while it runs or after its end, is begun once.
+// An attempt that arrives a second time, while it runs or after its end, begins once.
 func TestHandedOverTwice(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second, handoff.Lease - time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestHandedOverTwice(t *testing.T) {
 	}
 }
 
-// deafened is a hand-off whose server does not learn that a call of Take was given up, and goes on to claim for it.
+// deafened is a hand-off whose server does not notice that a call of Take was given up, and still claims for it.
 type deafened struct {
 	*ledger
 	declined []flow.AttemptID
@@ -134,7 +134,7 @@ func (d *deafened) Decline(ctx context.Context, session flow.ID, attempts []flow
 	return err
 }
 
-// A worker that shuts down while something runs gives back what a server claims for it meanwhile.
+// A worker that shuts down during an attempt gives back work that a server claims for it meanwhile.
 func TestMissedWhileDraining(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		d := &deafened{ledger: g}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// slowly is a hand-off whose Open answers only after the worker has been stopped, and fails when its context has ended by then.
+// slowly is a hand-off whose Open answers only after the worker has been stopped, and fails if its context has ended by then.
 type slowly struct {
 	*ledger
 	asked, answer chan struct{}
@@ -25,7 +25,7 @@ func (s *slowly) Open(ctx context.Context, session handoff.Session) (flow.ID, er
 	return s.ledger.Open(ctx, session)
 }
 
-// A worker that is stopped while its session is being opened closes that session: nothing is left for the engine to recover.
+// A worker that is stopped while its session is being opened closes that session: the engine has nothing to recover.
 func TestSessionOpenedWhileStoppingIsClosed(t *testing.T) {
 	t.Parallel()
 	s := &slowly{newLedger(), make(chan struct{}), make(chan struct{})}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An outage is logged when it begins, when its reason changes, and once in a minute; not at every attempt to end it.
+// An outage is logged when it begins, when its reason changes, and once a minute; not at every retry.
 func TestOutageIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	var o outage

@@ -57,7 +57,7 @@ func storable(raw json.RawMessage) json.RawMessage {
 		case bytes.HasPrefix(raw[i:], nul):
 			out = append(out, replacement...)
 			i += len(nul) - 1
-		default: // a backslash and the character that it escapes stay together
+		default: // a backslash and the escaped character stay together
 			out = append(out, raw[i], raw[i+1])
 			i++
 		}
@@ -72,7 +72,7 @@ var replacement = []byte(replacementText)
 // mostDepth is how deep a handler's JSON may be nested. Deeper JSON could not be read within the event of a report.
 const mostDepth = 1000
 
-// check says why a handler's JSON cannot be recorded.
+// check returns why a handler's JSON cannot be recorded.
 func check(raw json.RawMessage, most int) error {
 	switch {
 	case len(raw) == 0:
@@ -87,13 +87,13 @@ func check(raw json.RawMessage, most int) error {
 	return nil
 }
 
-// The most bytes of an error's texts. The texts are in an event's data as well, where one byte may become six.
+// Bounds of an error's texts, in bytes. The texts are in an event's data as well, where one byte may become six.
 const (
 	mostCode    = 200
 	mostMessage = 8 << 10
 )
 
-// brief makes a text short and valid enough to be recorded.
+// brief makes a text short and valid enough for a record.
 func brief(text string, most int) string {
 	text = strings.ToValidUTF8(text, replacementText)
 	if len(text) <= most {

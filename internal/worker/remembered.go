@@ -7,10 +7,9 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// remembered recognises attempts that the session has finished, declined or lost, for at least a lease: the same
-// hand-off may come twice, the second time much later. It keeps the attempts of the current third of a lease and of the
-// three thirds before, eight bytes of each, because a worker that ends 46,000 attempts a second has 1.8 million of
-// them.
+// remembered recognises attempts that the session has finished, declined or lost, for at least a lease: one hand-off may arrive twice, the
+// second time much later. It keeps the attempts of the current third of a lease and of the three thirds before, eight bytes of each,
+// because a worker that ends 46,000 attempts a second has 1.8 million of them.
 type remembered struct {
 	parts [4]traces // the current one first
 	since time.Time // when the current one was begun
@@ -39,14 +38,14 @@ func (r *remembered) has(a flow.AttemptID) bool {
 	return false
 }
 
-// traces is a set of traces. They are random, so the lowest bits of one are its place; where that is taken, the next free slot is. Every
-// attempt is added once and looked for four times: a map computes a hash for each.
+// traces is a set of traces. They are random, so the lowest bits of a trace are its slot; if that is taken, it gets the next free slot.
+// Every attempt is added once and looked for four times: a map computes a hash for each.
 type traces struct {
 	slots []uint64 // 0: free
 	n     int      // slots that are taken
 }
 
-// at returns the slot of v, or the one that would be.
+// at returns the slot of v, or the free slot for it.
 func (t *traces) at(v uint64) *uint64 {
 	last := uint64(len(t.slots) - 1)
 	for i := v & last; ; i = (i + 1) & last {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// What has ended is remembered for a lease, and not for much longer.
+// Ended attempts are remembered for a lease, and not for much longer.
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second

@@ -30,7 +30,7 @@ func (r *reporter) init(s *session) {
 	r.session, r.signal = s, make(chan struct{}, 1)
 }
 
-// add puts attempts with events to report into the queue.
+// add queues attempts with events to report.
 func (r *reporter) add(as ...*attempt) {
 	if len(as) == 0 {
 		return
@@ -46,7 +46,7 @@ func (r *reporter) add(as ...*attempt) {
 	r.wake()
 }
 
-// sent puts attempts that have got more events while their reports were under way into the queue.
+// sent queues attempts that have got more events while their reports were under way.
 func (r *reporter) sent(as []*attempt) {
 	r.mu.Lock()
 	for _, a := range as {
@@ -64,10 +64,10 @@ func (r *reporter) sent(as []*attempt) {
 
 func (r *reporter) wake() { signal(r.signal) }
 
-// run reports until ctx ends or the session is lost. Once the session has expired, which is when it could not be
-// renewed in time, the ends of its attempts are still reported, until none is held: an end that arrives before the
-// engine has recovered the attempt saves a repetition. The output of such an attempt is sent first, because the
-// uploader of logs has ended with the session.
+// run reports until ctx ends or the session is lost. After the session has expired, because it could not be renewed in
+// time, the ends of its attempts are still reported, until none is held: an end that arrives before the engine has
+// recovered the attempt saves a repetition. The output of such an attempt is sent first, because the uploader of logs
+// has ended with the session.
 func (r *reporter) run(ctx context.Context, expired bool) {
 	var tries backoff
 	for ctx.Err() == nil {

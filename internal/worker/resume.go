@@ -13,22 +13,22 @@ import (
 
 // SessionStore keeps the session of a worker for the worker's next process.
 type SessionStore interface {
-	// Earlier is the session of the previous process, which must be dead, and when its lease ends if it is not renewed.
-	// Both are zero if there is none.
+	// Earlier is the session of the previous process, which must be dead, and the end of its lease without a renewal. Both
+	// are zero if there is none.
 	Earlier() (session flow.ID, until time.Time)
-	// Keep replaces the remembered session by this one, with the time until which its lease lasts.
+	// Keep replaces the remembered session by this one, with the end of its lease.
 	Keep(session flow.ID, until time.Time) error
-	// Forget says that there is no session to resume any more.
+	// Forget records that there is no session to resume any more.
 	Forget() error
 }
 
-// previousSession is what the previous process may have left.
+// previousSession is the state that the previous process may have left.
 type previousSession struct {
 	session flow.ID // zero: no session
 	until   time.Time
 }
 
-// open begins a session. The first one takes over the attempts of the previous process.
+// open begins a session. The first session takes over the attempts of the previous process.
 func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error) {
 	asked := time.Now()
 	ctx, stop := outlasting(ctx, openWithin)
@@ -43,8 +43,8 @@ func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error
 	return id, work, nil
 }
 
-// openWithin is how long a session that is being opened may take after the worker was told to stop. The worker waits for its id
-// to close it, because a session that is left open looks like that of a dead worker until its lease has run out.
+// openWithin is how long a session that is being opened may take after the worker was told to stop. The worker waits for its id to close
+// it, because an open session looks like that of a dead worker until its lease expires.
 const openWithin = 2 * time.Second
 
 // outlasting returns a context that ends some time after ctx.
@@ -71,7 +71,7 @@ func (w *Worker) reopen(ctx context.Context, s handoff.Session) (flow.ID, []hand
 	return id, nil, err
 }
 
-// lookWithin bounds the search for runs that outlived their worker, because their lease runs meanwhile.
+// lookWithin bounds the search for programs that outlived their worker, because their lease runs meanwhile.
 const lookWithin = 5 * time.Second
 
 // outlived are the attempts that can be resumed.
@@ -132,8 +132,7 @@ func (w *Worker) forget() {
 	}
 }
 
-// resume goes on with an attempt that the previous process began. An attempt whose program still runs is resumed even if only
-// to be ended.
+// resume continues an attempt that the previous process began. An attempt whose program still runs is resumed even if it must end.
 func (a *attempt) resume(order *handoff.Order) {
 	if !a.resumed.Running {
 		a.begin()

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// notebook is a memory within this process.
+// notebook is a session store in memory.
 type notebook struct {
 	mu      sync.Mutex
 	session flow.ID
@@ -40,12 +40,12 @@ func (n *notebook) Keep(session flow.ID, until time.Time) error {
 
 func (n *notebook) Forget() error { return n.Keep(flow.ID{}, time.Time{}) }
 
-// lasting is a handler whose work the process before has left.
+// lasting is a handler whose work the previous process has left.
 type lasting struct {
 	task.Handler
 	left []flow.AttemptID
 	err  error
-	wait time.Duration // of the look, which does not heed its time
+	wait time.Duration // of the search, which ignores its deadline
 
 	mu      sync.Mutex
 	settled [][]flow.AttemptID
@@ -62,7 +62,7 @@ func (l *lasting) Settle(kept []flow.AttemptID) {
 	l.settled = append(l.settled, kept)
 }
 
-// before makes a session that holds executions of the kinds given, as a process that has died would leave it.
+// before makes a session that holds executions of some kinds, as a dead process would leave it.
 func before(t *testing.T, g *ledger, kinds ...flow.Kind) (session flow.ID, held []handoff.Assignment) {
 	t.Helper()
 	session, err := g.Open(t.Context(), handoff.Session{Slots: len(kinds)})
@@ -91,7 +91,7 @@ func named(a handoff.Assignment) flow.AttemptID {
 	return flow.AttemptID{Execution: a.Execution, Attempt: a.Attempt}
 }
 
-// What the process before has left goes on: events and log follow what is recorded, and the rest is lost at once.
+// The work of the previous process continues: events and log follow the record, and the rest is lost at once.
 func TestResume(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		session, held := before(t, g, "x", "x", "other")
@@ -150,7 +150,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// What has been ordered to end meanwhile is taken up all the same, to be ended; and time went on while nobody was there.
+// An attempt that was ordered to end meanwhile is resumed in order to end; its time ran on without a worker.
 func TestResumeToEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		session, held := before(t, g, "x", "x")
@@ -176,8 +176,7 @@ func TestResumeToEnd(t *testing.T) {
 	})
 }
 
-// What was taken over when too little was left of the lease to begin with it is taken up all the same, to be ended: nobody
-// else would end it.
+// An inherited attempt with too little of the lease left is resumed in order to end: it would not end otherwise.
 func TestResumeTakesTooLong(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		session, held := before(t, g, "x")
@@ -203,7 +202,7 @@ func TestResumeTakesTooLong(t *testing.T) {
 	})
 }
 
-// When the lease has run out and the engine cannot be reached, what is there is given up without it.
+// If the lease has expired and the engine cannot be reached, the inherited attempts are given up.
 func TestResumeNobodyAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		h := &lasting{Handler: task.Pass{}}
@@ -222,7 +221,7 @@ func TestResumeNobodyAnswers(t *testing.T) {
 	})
 }
 
-// Without a session to resume, or when it is over, handlers hear that nothing is kept, once.
+// Without a session to resume, or after its end, handlers are told once that nothing is kept.
 func TestNothingToResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		session flow.ID
@@ -254,7 +253,7 @@ func TestNothingToResume(t *testing.T) {
 	}
 }
 
-// A worker that lets go says nothing any more, whatever becomes of what runs.
+// An abandoned worker reports nothing any more, however its attempts end.
 func TestAbandon(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		id := g.submit(flow.Request{Kind: "x"})

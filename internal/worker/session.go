@@ -20,7 +20,7 @@ type session struct {
 	id      flow.ID
 	resumed []handoff.Assignment // attempts taken over from the process before
 
-	// ctx ends with the session. Its cause says why: the session was lost, expired, was closed or given up.
+	// ctx ends with the session. Its cause is the reason: the session was lost, expired, was closed or given up.
 	ctx context.Context
 	end context.CancelCauseFunc
 
@@ -37,7 +37,7 @@ type session struct {
 
 	failedTake chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
 
-	lease  time.Duration // as the last renewal said; only the function renewed writes it, under mu
+	lease  time.Duration // from the last renewal; only the function renewed writes it, under mu
 	leased chan struct{} // closed by the first renewal: no work is taken before the lease is known
 	expiry *time.Timer   // ends the session when it has not been renewed for too long
 	until  time.Time     // when expiry fires; guarded by mu
@@ -80,7 +80,7 @@ func (s *session) run(ctx context.Context) error {
 		s.abandonAll("the session was lost")
 	})
 	<-taking.Done()
-	<-taken // executions that the last claim brought are run as well
+	<-taken // executions of the last claim are run as well
 	if s.ctx.Err() == nil {
 		s.drain()
 	}
@@ -118,9 +118,9 @@ func (s *session) drain() {
 }
 
 const (
-	// closeWithin is how long closing a session may take. If it fails, the engine ends the session when its lease runs out.
+	// closeWithin is how long closing a session may take. If it fails, the engine ends the session when its lease expires.
 	closeWithin = 5 * time.Second
-	// flushWithin bounds how long the ends of stopped attempts may take to be reported.
+	// flushWithin bounds the time for reporting the ends of stopped attempts.
 	flushWithin = 10 * time.Second
 )
 
@@ -152,8 +152,8 @@ func (s *session) emptied() <-chan struct{} {
 	return s.empty
 }
 
-// abandonAll stops every attempt without reporting how it was stopped: the engine recovers the attempts. One whose
-// handler completes all the same is reported if the session still lives, as it does in drain.
+// abandonAll stops every attempt without reporting that: the engine recovers the attempts. If a handler completes
+// anyway, that is reported if the session is still alive, as in drain.
 func (s *session) abandonAll(reason string) {
 	for _, a := range s.all() {
 		a.stop(&task.Stop{Reason: reason})
@@ -166,8 +166,8 @@ func (s *session) all() []*attempt {
 	return slices.Collect(maps.Values(s.held))
 }
 
-// hold adds attempts to those that the session holds, and returns the added ones with the orders to end them that are there already, nil
-// for most. It does not add one that is held, or was held within the last lease, because a hand-off may come twice.
+// hold adds attempts to those that the session holds, and returns the added ones with the orders to end them that have come already, nil
+// for most. It skips attempts that are held, or were held within the last lease, because a hand-off may arrive twice.
 func (s *session) hold(all []*attempt) (fresh []*attempt, orders []*handoff.Order) {
 	fresh, orders = all[:0], make([]*handoff.Order, 0, len(all))
 	s.mu.Lock()
@@ -189,7 +189,7 @@ func (s *session) hold(all []*attempt) (fresh []*attempt, orders []*handoff.Orde
 	return fresh, orders
 }
 
-// forget removes attempts from those that the session holds.
+// forget removes attempts that the session does not hold any more.
 func (s *session) forget(all ...*attempt) {
 	if len(all) == 0 {
 		return
@@ -208,7 +208,7 @@ func (s *session) forget(all ...*attempt) {
 	s.w.wakeWaiting()
 }
 
-// renew renews the lease again and again.
+// renew renews the lease periodically.
 func (s *session) renew() {
 	for first := true; s.ctx.Err() == nil; {
 		asked := time.Now()
@@ -234,7 +234,7 @@ func (s *session) renew() {
 	}
 }
 
-// renewed takes in a renewal that was asked for at a moment: the lease runs from then on.
+// renewed applies a renewal that was requested at a moment: the lease runs from then on.
 func (s *session) renewed(asked time.Time, r *handoff.Renewal) {
 	if r.Lease > 0 {
 		s.mu.Lock()
@@ -257,11 +257,10 @@ func (s *session) renewPause() time.Duration {
 	return every - portion(every/5, s.w.Random)
 }
 
-// stopAfter is how long the session goes on without a renewal.
+// stopAfter is how long the session continues without a renewal.
 func (s *session) stopAfter() time.Duration { return 2 * s.lease / 3 }
 
-// over reports whether the session has ended. It compares the time as well, because the timer may fire late after this process
-// was suspended.
+// over reports whether the session has ended. It checks the time as well, because the timer may fire late after this process was suspended.
 func (s *session) over() bool {
 	s.mu.Lock()
 	late := time.Now().After(s.until)
@@ -289,8 +288,7 @@ func (s *session) listen() {
 	}
 }
 
-// applyOrders carries out orders. The list is complete, so an order for an attempt whose hand-off is still on its way is carried out
-// when the attempt arrives.
+// applyOrders obeys orders. The list is complete, so an order for an attempt that has not arrived yet is obeyed when the attempt arrives.
 func (s *session) applyOrders(orders []handoff.Order) {
 	s.mu.Lock()
 	s.orders = orders

@@ -12,7 +12,7 @@ import (
 // spans are the spans of one attempt, all nil if it is not traced. The attempt's mutex guards report and the ends.
 type spans struct{ attempt, report *telemetry.Span }
 
-// begin starts the attempt's span where its hand-off ended, by the engine's clock if it is not ahead of this process's.
+// begin starts the attempt's span at the end of its hand-off, by the engine's clock unless that is ahead of this process's.
 func (s *spans) begin(t *telemetry.Tracer, a *task.Task, claimed time.Time) {
 	if !t.Wanted(a.Traceparent) {
 		return
@@ -28,7 +28,7 @@ func (s *spans) begin(t *telemetry.Tracer, a *task.Task, claimed time.Time) {
 	}
 }
 
-// run starts the span of the handler's run and makes it the parent of the spans that the handler's calls begin.
+// run starts the span of the handler's run and makes it the parent of the spans of the handler's calls.
 func (s *spans) run(t *task.Task) *telemetry.Span {
 	if s.attempt == nil {
 		return nil
@@ -38,7 +38,7 @@ func (s *spans) run(t *task.Task) *telemetry.Span {
 	return run
 }
 
-// reporting notes how the attempt ended, and that its end is being reported.
+// reporting records how the attempt ended, and that its end is being reported.
 func (s *spans) reporting(err error) {
 	if s.attempt == nil {
 		return
@@ -55,7 +55,7 @@ func (s *spans) reporting(err error) {
 	s.report = s.attempt.Child(telemetry.SpanReport)
 }
 
-// end ends the spans that are open; why says what prevented the attempt's end from being recorded.
+// end ends the open spans; why is the reason if the attempt's end could not be recorded.
 func (s *spans) end(why string) {
 	if s.attempt == nil {
 		return

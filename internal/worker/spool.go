@@ -11,11 +11,11 @@ import (
 // spoolLoad is the most bytes that one call takes from a spool, a multiple of chunkMost.
 const spoolLoad = 8 * chunkMost
 
-// spool keeps on the local disk what a program has written and the engine has not been sent yet. The bytes are read in the order in
-// which they were written. The file has no name, so that the kernel frees it when the process dies.
+// spool keeps unsent output of a program on the local disk. The bytes are read in the order in which they were written. The file has no
+// name, so that the kernel frees it when the process dies.
 type spool struct {
 	dir     string
-	most    int64 // bytes that it may hold; 0: it is not used
+	most    int64 // its capacity in bytes; 0: it is not used
 	file    *os.File
 	written int64
 	read    int64
@@ -51,8 +51,8 @@ func (s *spool) add(p []byte) (int, error) {
 	return n, nil
 }
 
-// load takes the oldest bytes out of the spool, and the time at which each chunkMost of them began. If the disk fails, a note of the
-// same length stands in their place, so that the offsets behind it stay right.
+// load removes the oldest bytes from the spool and returns them, with the time at which each chunkMost of them began. If the disk fails, it
+// returns a note of the same length instead, so that later offsets stay right.
 func (s *spool) load() ([]byte, []time.Time, error) {
 	p, times := make([]byte, min(spoolLoad, s.waiting())), s.times[s.read/chunkMost:]
 	n, err := s.file.ReadAt(p, s.read)
@@ -70,7 +70,7 @@ func (s *spool) load() ([]byte, []time.Time, error) {
 // close frees the disk.
 func (s *spool) close() {
 	if s.file != nil {
-		_ = s.file.Close() // it has no name any more
+		_ = s.file.Close() // the file has no name any more
 	}
 	s.file, s.written, s.read, s.times = nil, 0, 0, nil
 }

@@ -33,7 +33,7 @@ func (s *session) take(ctx context.Context) {
 	wg.Wait()
 }
 
-// takeFor claims work for its share of the slots, with one call of Take after another.
+// takeFor claims work for its share of the slots, by repeated calls of Take.
 func (s *session) takeFor(ctx context.Context, first bool, share int) {
 	var tries backoff
 	for {
@@ -69,10 +69,10 @@ func (s *session) room() bool {
 	return len(s.held) < 4*s.w.Slots+64+2*handoff.MostInstant
 }
 
-// start runs assignments: the instant ones first, one after another in one slot, and then the others, each in a slot of its own.
-// Every call claims for free slots only, so there is a slot for each, unless work that an earlier call had claimed came late and
-// has taken some. Instant ones take microseconds and keep no slot: a call brings more of them than it asks for. Assignments without
-// a handler or without a slot are given back.
+// start runs assignments: the instant ones first, one after another in one slot, and then the others, each in its own slot. Every call
+// claims for free slots only, so there is a slot for each, unless late work of an earlier call has taken some. Instant ones take
+// microseconds and keep no slot: a call returns more of them than it asks for. Assignments without a handler or without a slot are given
+// back.
 func (s *session) start(work []handoff.Assignment) {
 	failpoint.Hit(failpoint.BeforeStart)
 	come := make([]*attempt, 0, len(work))
@@ -88,7 +88,7 @@ func (s *session) start(work []handoff.Assignment) {
 		come = append(come, newAttempt(s, &work[i]))
 	}
 	come, orders := s.hold(come)
-	over := s.over() // after hold: what is held when the session ends is stopped
+	over := s.over() // after hold: attempts held when the session ends are stopped
 	for i, a := range come {
 		order := orders[i]
 		switch _, ok := a.handler.(task.Instant); {
@@ -125,7 +125,7 @@ func (s *session) start(work []handoff.Assignment) {
 	s.decline(declined)
 }
 
-// runInstant runs instant attempts one after another in one slot. It returns those that it gives back because no slot is free.
+// runInstant runs instant attempts one after another in one slot. It returns those that it gives back because there is no free slot.
 func (s *session) runInstant(all []*attempt) (declined []flow.AttemptID) {
 	if len(all) == 0 {
 		return nil
@@ -144,7 +144,7 @@ func (s *session) runInstant(all []*attempt) (declined []flow.AttemptID) {
 	return nil
 }
 
-// turnAway gives back assignments that come while the worker shuts down, except those that it holds or has ended.
+// turnAway gives back assignments that come during the shutdown, except those that the worker holds or has ended.
 func (s *session) turnAway(work []handoff.Assignment) {
 	var declined []flow.AttemptID
 	s.mu.Lock()
@@ -162,7 +162,7 @@ func (s *session) turnAway(work []handoff.Assignment) {
 	}
 }
 
-// markFinished remembers an assignment as finished, so that a second hand-off does not start it.
+// markFinished records an assignment as finished, so that a second hand-off does not start it.
 func (s *session) markFinished(w *handoff.Assignment) flow.AttemptID {
 	id := flow.AttemptID{Execution: w.Execution, Attempt: w.Attempt}
 	s.mu.Lock()
@@ -171,7 +171,7 @@ func (s *session) markFinished(w *handoff.Assignment) flow.AttemptID {
 	return id
 }
 
-// giveBack gives up an attempt for which no slot is free.
+// giveBack gives up an attempt without a free slot.
 func (s *session) giveBack(a *attempt) flow.AttemptID {
 	s.w.Log.Info("work came late and no slot is free: giving it back", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt)
 	a.mu.Lock()
@@ -182,8 +182,8 @@ func (s *session) giveBack(a *attempt) flow.AttemptID {
 	return a.id()
 }
 
-// decline gives attempts back, in the background. If the engine does not answer before the session ends, it recovers them
-// together with the session, or as hand-offs that never arrived.
+// decline gives attempts back, in the background. If the engine does not answer before the session ends, it recovers them together with the
+// session, or as lost hand-offs.
 func (s *session) decline(attempts []flow.AttemptID) {
 	if len(attempts) == 0 {
 		return

@@ -38,7 +38,7 @@ type Options struct {
 	Blobs blob.Access
 	// InlineLogs keeps large logs inline. If rows and blobs are in one database, a blob for every chunk gains nothing.
 	InlineLogs bool
-	Grace      time.Duration  // how long running work may go on after Run was told to end; then it is stopped and given up
+	Grace      time.Duration  // how long running work may continue after ctx has ended; then it is stopped and given up
 	Serving    func()         // called when the engine has accepted the worker for the first time; may be nil
 	Random     func() float64 // numbers in [0, 1) for jitter; nil: the global generator
 }
@@ -85,7 +85,7 @@ func New(o Options) (*Worker, error) {
 		o.Queues = []string{"default"}
 	}
 	if o.Name == "" {
-		host, _ := os.Hostname() // the name is for people; without the host's name the process id must do
+		host, _ := os.Hostname() // the name is only for display; without the host's name the process id is enough
 		o.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
 	if o.Log == nil {
@@ -111,10 +111,9 @@ func New(o Options) (*Worker, error) {
 	return w, nil
 }
 
-// Run serves until ctx ends, and opens a new session whenever one is lost. When ctx has ended it takes no more work, lets
-// running attempts go on for the grace, stops and gives up the rest, so that the engine recovers them at once. It returns when
-// every handler has returned and everything that could be reported has been reported. It returns an error only if the engine
-// refuses the worker.
+// Run serves until ctx ends, and opens a new session whenever one is lost. After that it claims no more work, lets running attempts
+// continue for the grace, and stops and gives up the rest, so that the engine recovers them at once. It returns when every handler has
+// returned and every possible report has been made. It returns an error only if the engine refuses the worker.
 func (w *Worker) Run(ctx context.Context) error {
 	var tries backoff
 	var away outage
@@ -150,7 +149,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // workers at the same moment.
 const reopenWithin = time.Second
 
-// sayAwayAgain is how often an outage is logged while its cause stays the same.
+// sayAwayAgain is how often an outage is logged while its cause is the same.
 const sayAwayAgain = time.Minute
 
 // outage is a time during which the engine cannot be reached.
@@ -159,7 +158,7 @@ type outage struct {
 	said   time.Time
 }
 
-// worthSaying reports whether a failure is to be logged: the first, one for another reason, and one every minute.
+// worthSaying reports whether a failure must be logged: the first one, one with another reason, and one every minute.
 func (o *outage) worthSaying(err error, now time.Time) bool {
 	if err.Error() == o.reason && now.Sub(o.said) < sayAwayAgain {
 		return false
@@ -168,14 +167,14 @@ func (o *outage) worthSaying(err error, now time.Time) bool {
 	return true
 }
 
-// Abandon ends the worker at once, for a process that is about to end. It reports nothing more to the engine, not even the end of
-// an attempt that completes meanwhile, and the engine recovers all attempts. Run returns when every handler has returned.
+// Abandon ends the worker at once, for a process that is about to end. It reports nothing more to the engine, not even the end of an
+// attempt that completes meanwhile, and the engine recovers all attempts. Run returns when every handler has returned.
 func (w *Worker) Abandon() { w.endAll(errAbandoned) }
 
-// awaitSlots waits for free slots for which no call of Take asks yet, and returns how many of them the caller is to ask for. Each
-// goroutine that takes has a share of the slots, such as 8 of 32. While the queue has more work than a share, the first
-// goroutine asks for all free slots, because one call for many executions costs less than many calls. It returns 0 once ctx
-// has ended and wakeWaiting was called.
+// awaitSlots waits for free slots that no call of Take has requested yet, and returns how many of them the caller must request. Each
+// goroutine that takes has a share of the slots, such as 8 of 32. While the queue has more work than a share, the first goroutine requests
+// all free slots, because one call for many executions costs less than many calls. It returns 0 once ctx has ended and wakeWaiting was
+// called.
 func (w *Worker) awaitSlots(ctx context.Context, first bool, share int, room func() bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,7 +195,7 @@ func (w *Worker) awaitSlots(ctx context.Context, first bool, share int, room fun
 	return 0
 }
 
-// takeReturned ends a call for n slots. The executions that it brought occupy their slots already.
+// takeReturned ends a call for n slots. Its executions occupy their slots already.
 func (w *Worker) takeReturned(n, given, share int) {
 	w.mu.Lock()
 	w.requested -= n

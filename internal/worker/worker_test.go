@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// ledger is a hand-off that keeps everything in memory and decides with package flow: an engine without a database. Its
-// faults are switched on by tests.
+// ledger is a hand-off that keeps everything in memory and decides with package flow: an engine without a database. Tests switch its faults
+// on.
 type ledger struct {
 	mu       sync.Mutex
 	sessions map[flow.ID]handoff.Session
@@ -37,14 +37,14 @@ type ledger struct {
 
 	dropReports  int           // how many reports fail after they were applied
 	dropTakes    int           // how many answers with work are lost
-	dropDeclines int           // how many calls that give work back fail before they were heard
+	dropDeclines int           // how many calls that give work back fail unseen
 	slow         time.Duration // of each report and log call
 	deaf         bool          // nothing gets through
 	lease        time.Duration // that renewals tell
-	noLogs       bool          // logs do not get through
+	noLogs       bool          // logs are refused
 	closed       []flow.ID
-	resumes      [][]flow.AttemptID // what each process after another has asked for
-	given        string             // what every execution is given to read
+	resumes      [][]flow.AttemptID // what each process in turn has asked for
+	given        string             // the input of every execution
 	givenAll     bool               // nothing follows it
 }
 
@@ -58,7 +58,7 @@ func (g *ledger) signal() {
 	g.changed = make(chan struct{})
 }
 
-// update runs f under the lock and tells the goroutines that wait.
+// update runs f under the lock and wakes the waiting goroutines.
 func (g *ledger) update(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -354,7 +354,7 @@ func (g *ledger) Close(ctx context.Context, session flow.ID) error {
 	return nil
 }
 
-// loseSession does what recovery does; the caller holds g.mu.
+// loseSession does the work of recovery; the caller holds g.mu.
 func (g *ledger) loseSession(session flow.ID) {
 	delete(g.sessions, session)
 	for _, d := range g.drafts {
@@ -404,7 +404,7 @@ func types(d *flow.Draft) []string {
 	return out
 }
 
-// serve runs a worker over the ledger in a bubble until the test ends.
+// serve runs a worker on the ledger in a bubble until the test ends.
 func serve(t *testing.T, g *ledger, o worker.Options) (stop func()) {
 	t.Helper()
 	if o.Handoff == nil {
@@ -482,7 +482,7 @@ func TestRunningIsSaidAtOnce(t *testing.T) {
 	})
 }
 
-// waitFor is a handler that works for d, or until it is told to stop.
+// waitFor is a handler that runs for d, or until it is stopped.
 func waitFor(d time.Duration, err error) task.Func {
 	return func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 		select {
@@ -507,7 +507,7 @@ func TestOrders(t *testing.T) {
 	})
 }
 
-// An order that overtakes the hand-off of its attempt still stops it.
+// An order that arrives before its attempt still stops it.
 func TestOrderBeforeArrival(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		late := &lateTake{ledger: g, hold: make(chan struct{}), held: make(chan struct{})}
@@ -592,8 +592,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// An attempt that its host took away is followed by the next one, although the policy gives one alone: the reason
-// reaches the rule that reads it.
+// An attempt that its host ended is followed by the next one, although the policy allows only one: the reason reaches
+// the rule.
 func TestTakenByHost(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		lost := &task.Error{Code: flow.CodeInfraError, Message: "the node was lost", Details: json.RawMessage(`{"reason":"node_lost"}`)}
@@ -608,8 +608,8 @@ func TestTakenByHost(t *testing.T) {
 	})
 }
 
-// Work that the worker has no handler for is given back and never failed, however long it takes until the engine hears of
-// it; what came with it is run meanwhile.
+// Work without a handler is given back and never fails, however long the engine takes to notice; the rest of the call's work is run
+// meanwhile.
 func TestNoHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		g.dropDeclines = 3
@@ -633,7 +633,7 @@ func TestNoHandler(t *testing.T) {
 	})
 }
 
-// A worker that runs some of the built-in kinds and not the others would be given what it cannot run.
+// A worker that runs only some of the built-in kinds could get an execution of the others.
 func TestHalfAWorker(t *testing.T) {
 	_, err := worker.New(worker.Options{Handoff: newLedger(), Handlers: task.Handlers{flow.KindNoop: task.Pass{}, "x": task.Pass{}}})
 	if err == nil || !strings.Contains(err.Error(), "runs noop but not code, http, llm, webhook, input, output") {
@@ -641,7 +641,8 @@ func TestHalfAWorker(t *testing.T) {
 	}
 }
 
-// An output that not every store can keep is a failure that says so; the output of a failure is kept with U+FFFD in place of what cannot.
+// An output that not every store can keep becomes a failure with that reason; a failure keeps its output, with U+FFFD in place of bad
+// characters.
 func TestOutputsThatCannotBeStored(t *testing.T) {
 	for in, want := range map[string]string{
 		"\"a\xffb\"":           "\"a\uFFFDb\"",
@@ -671,7 +672,7 @@ func TestOutputsThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// A report whose answer is lost is sent again with everything that came since, and changes nothing the second time.
+// A report whose answer is lost is repeated with all newer events, and changes nothing the second time.
 func TestLostReceipts(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		g.dropReports = 5
@@ -711,7 +712,7 @@ func TestProgressIsBounded(t *testing.T) {
 	})
 }
 
-// Fenced work is stopped and says nothing more.
+// A fenced attempt is stopped and reports nothing more.
 func TestFenced(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		stopped := make(chan string, 1)
@@ -734,7 +735,7 @@ func TestFenced(t *testing.T) {
 		})}})()
 		id := g.submit(flow.Request{Kind: "x"})
 		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
-		g.update(func() { // recovery has taken it back behind the worker's back
+		g.update(func() { // recovery has taken it back without the worker's knowledge
 			d := g.drafts[id]
 			if err := d.Lose("lost", time.Now(), 0); err != nil {
 				panic(err)
@@ -753,7 +754,7 @@ func TestFenced(t *testing.T) {
 	})
 }
 
-// A lost session stops everything; the worker comes back with a new one and does the work again.
+// A lost session stops everything; the worker opens a new one and does the work again.
 func TestSessionLost(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		defer serve(t, g, worker.Options{Slots: 3, Handlers: task.Handlers{"linger": waitFor(30*time.Second, nil)}})()
@@ -771,7 +772,7 @@ func TestSessionLost(t *testing.T) {
 	})
 }
 
-// An attempt that winds up after it was stopped learns that the worker does not own it any more, or that it is to end at once.
+// A stopping attempt learns that the worker has lost it, or that it must end at once.
 func TestHurriedWhileStopping(t *testing.T) {
 	for name, hurry := range map[string]func(*ledger, flow.ID){
 		"the session is lost": func(g *ledger, id flow.ID) { g.loseSession(g.drafts[id].Owner) },
@@ -809,7 +810,7 @@ func hurried(t *testing.T, hurry func(*ledger, flow.ID)) {
 	})
 }
 
-// An engine that cannot be reached for 20 s ends the session, by the worker's own clock.
+// An engine that cannot be reached for 20 s ends the session, by the worker's clock.
 func TestStopsWithoutRenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		stopped := make(chan time.Time, 1)
@@ -837,7 +838,7 @@ func TestStopsWithoutRenewal(t *testing.T) {
 	})
 }
 
-// What was finished while the engine was away for longer than a lease is reported when it is back, and not done again.
+// Attempts that ended while the engine was away for longer than a lease are reported when it is back, and not repeated.
 func TestReportsAfterTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": waitFor(5*time.Second, nil)}})()
@@ -852,10 +853,10 @@ func TestReportsAfterTheLease(t *testing.T) {
 	})
 }
 
-// A failure whose log could not be handed in before the session ended is reported as well.
+// A failure whose log could not be sent before the session ended is reported as well.
 func TestReportsFailuresAfterTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
-		const n = 16 // the end of the session and that of each wait for its log come in any order
+		const n = 16 // the ends of the session and of each wait for its log come in any order
 		defer serve(t, g, worker.Options{Slots: n, Handlers: task.Handlers{"x": task.Func(func(_ context.Context, t *task.Task) (json.RawMessage, error) {
 			<-time.After(5 * time.Second)
 			fmt.Fprintln(t.Log("stdout"), "no")
@@ -879,7 +880,7 @@ func TestReportsFailuresAfterTheLease(t *testing.T) {
 	})
 }
 
-// A session lasts as long as the engine says.
+// A session lasts as long as the engine's lease.
 func TestLeaseOfTheEngine(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		g.lease = 3 * time.Second
@@ -932,12 +933,12 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// sudden is an instant handler that can be seen to run.
+// sudden is an instant handler whose runs can be observed.
 type sudden struct{ task.Func }
 
 func (sudden) Instant() {}
 
-// Instant work takes slots as everything does, also beside work that is slow.
+// Instant work takes slots like other work, also beside slow work.
 func TestSlotsBoundInstants(t *testing.T) {
 	for _, slots := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(slots), func(t *testing.T) {
@@ -997,7 +998,7 @@ func TestSlotsBoundWhatRuns(t *testing.T) {
 	})
 }
 
-// A worker that the engine refuses ends and says why: to ask again would change nothing. One that cannot reach it goes on.
+// A worker that the engine refuses ends with the reason: another try would fail as well. A worker that cannot reach it continues.
 func TestRefusedWorkerEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -1012,7 +1013,7 @@ func TestRefusedWorkerEnds(t *testing.T) {
 	})
 }
 
-// refusing is a hand-off whose Open returns one error after another.
+// refusing is a hand-off whose Open returns a series of errors.
 type refusing struct {
 	handoff.Handoff
 	answers []error
