@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrSessionLost means that the session's lease has run out: its attempts belong, or will soon belong, to other
+	// ErrSessionLost means that the session's lease has expired: its attempts belong, or will soon belong, to other
 	// sessions. Stop all of them and open a new session.
 	ErrSessionLost = errors.New("session lost")
 	// ErrUnavailable means that the engine cannot be reached or cannot commit at the moment; keep unacknowledged events and
@@ -21,12 +21,12 @@ var (
 	// ErrRefused means that the engine refuses the worker because of its token or its version. Trying again changes
 	// nothing.
 	ErrRefused = errors.New("refused")
-	// ErrBadCall means that the engine cannot read the call, or that no store would accept its content. It comes together
-	// with ErrUnavailable. The same call is refused again, unless it was damaged on its way.
+	// ErrBadCall means that the engine cannot read the call, or that no store would accept its content. It comes together with ErrUnavailable.
+	// A repeated call is refused again, unless it was damaged in transit.
 	ErrBadCall = errors.New("bad call")
 	// ErrNotHeld means that the session does not hold the attempt named in the call.
 	ErrNotHeld = errors.New("the session does not hold the attempt")
-	// ErrNoBlob means that there is no blob of that name.
+	// ErrNoBlob means that no blob has that name.
 	ErrNoBlob = errors.New("no such blob")
 	// ErrBlobRefused means that the attempt may not read or write the blob of that name, or that the blob is too large.
 	ErrBlobRefused = errors.New("blob refused")
@@ -50,14 +50,14 @@ type Session struct {
 	Queues   []string `json:"queues"`
 	Kinds    []string `json:"kinds"`
 	Slots    int      `json:"slots"`
-	// Instant are the kinds that a worker of the engine's process runs without occupying a slot. A call of Take brings
-	// executions of them also beyond the number that it asks for, up to MostInstant in all.
+	// Instant are the kinds that a worker of the engine's process runs without occupying a slot. A call of Take returns
+	// executions of them also beyond the requested number, up to MostInstant in all.
 	Instant []flow.Kind `json:"-"`
 }
 
-// MostInstant is how many executions one call of Take brings, those of instant kinds included, if it does not ask for more. To claim
-// 200 on SQLite takes about 5 ms, for which other requests wait. With one commit for them and one for their ends, a no-op costs a
-// hundredth of a commit.
+// MostInstant is how many executions one call of Take returns, including those of instant kinds, unless it asks for more. Claiming 200 on
+// SQLite takes about 5 ms, for which other requests wait. With one commit for them and one for their ends, a no-op costs a hundredth of a
+// commit.
 const MostInstant = 200
 
 // Assignment is one attempt. It has been claimed for the session before it is handed over.
@@ -96,7 +96,7 @@ type Order struct {
 	As        flow.Stage `json:"as"` // Cancelled or TimedOut
 	Code      string     `json:"code"`
 	Reason    string     `json:"reason"`
-	AtOnce    bool       `json:"at_once,omitempty"` // without a grace; an order that was given before may become one of these
+	AtOnce    bool       `json:"at_once,omitempty"` // without a grace; an earlier order may become one of these
 }
 
 // Renewal is the answer to a renewal.
@@ -152,10 +152,9 @@ type Straying interface{ Strays() <-chan Stray }
 type Handoff interface {
 	// Open registers a new session and returns its id.
 	Open(ctx context.Context, s Session) (flow.ID, error)
-	// Resume is Open for a worker whose previous process had a session. The caller must be certain that this process is
-	// dead. Those attempts of the old session that keep names go to the new session and are returned, to be continued from
-	// where they are; the others are recovered at once. Events of the dead process that arrive from now on are not
-	// recorded. A session whose lease has run out keeps nothing.
+	// Resume is Open for a worker whose previous process had a session. The caller must be certain that this process is dead. The attempts in
+	// keep move from the old session to the new one and are returned, to be continued from their present state; the others are recovered at
+	// once. Events of the dead process that arrive from now on are not recorded. A session with an expired lease keeps nothing.
 	Resume(ctx context.Context, s Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []Assignment, error)
 	// Take claims up to n executions for the session. It waits until there is one or ctx ends. The claims are committed
 	// before it returns. If the answer with claimed work is lost, Missed returns the work, or the engine recovers it. A
@@ -166,7 +165,7 @@ type Handoff interface {
 	// about to be recovered. A late answer may hand over an attempt that Missed has returned, so the worker must recognise
 	// it.
 	Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]Assignment, error)
-	// Report sends events; each report gets its receipt, in order. Repeating a report is always safe.
+	// Report sends events; each report gets its receipt, in order. A report may always be repeated.
 	Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error)
 	// Decline gives back attempts of the session that it cannot run and has not begun. They do not count, and the next
 	// attempts open after a pause. Attempts that have begun, or that the session does not hold, do not change.

@@ -15,7 +15,7 @@ import (
 // Broker is a Transport with connections of its own, which every backend opens by a URL.
 type Broker interface {
 	Transport
-	// Health asks the broker how it is.
+	// Health reads the broker's state.
 	Health(ctx context.Context) (Health, error)
 	// Close ends the connections. Reply queues must be closed before, by their owners.
 	Close()

@@ -41,7 +41,7 @@ var (
 	ErrNoReplyQueue = errors.New("no such reply queue")
 )
 
-// MaxMessage is the most bytes of the body of a message in a line, and of one in a reply queue. Larger bodies go as transfers.
+// MaxMessage bounds, in bytes, the body of a message in a line or in a reply queue. Larger bodies go as transfers.
 const MaxMessage = 512 << 10
 
 // Message is what a line delivers.
@@ -62,11 +62,11 @@ func (b *Unreadable) Error() string { return "the message cannot be read: " + b.
 // which reads it would otherwise crash every server, again and again.
 const MostTries = 5
 
-// Depth is the content of a line. Some brokers count only messages that no server has got yet; their Messages, Bytes and Oldest
-// leave out messages that other servers are handling.
+// Depth is the content of a line. Some brokers count only messages that no server has got yet; then Messages, Bytes and Oldest leave out
+// messages that servers are handling.
 type Depth struct {
 	Messages int64
-	Bytes    int64         // -1: the broker does not tell
+	Bytes    int64         // -1: the broker does not report it
 	Oldest   time.Duration // at least the age of the oldest message; 0: there is none
 	Unread   int64         // those of Messages that no server has got yet
 }

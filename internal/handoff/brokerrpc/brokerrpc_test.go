@@ -18,13 +18,13 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 )
 
-// engine is a hand-off in memory. What it does not implement is never called.
+// engine is a hand-off in memory. Methods that it does not implement are never called.
 type engine struct {
 	handoff.Handoff
 	mu      sync.Mutex
 	opened  int
 	renewed int
-	down    int // how many reports are not taken
+	down    int // how many reports fail
 	work    []handoff.Assignment
 	reports []flow.Report
 	came    chan struct{}
@@ -116,7 +116,7 @@ func open(t *testing.T, c *brokerrpc.Client) flow.ID {
 	return id
 }
 
-// A worker with another token is told so, for good; no session is opened.
+// A worker with another token gets a final refusal; no session is opened.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	m, e := &brokerrpctest.Model{}, &engine{}
@@ -132,7 +132,7 @@ func TestToken(t *testing.T) {
 	open(t, dial(t, m, "sesame"))
 }
 
-// tapped is a broker whose messages somebody reads, and whose messages somebody changes.
+// tapped is a broker whose messages an attacker reads and changes.
 type tapped struct {
 	*brokerrpctest.Model
 	mu       sync.Mutex
@@ -157,7 +157,7 @@ func (o *tapped) Put(ctx context.Context, replyQueue string, message []byte) err
 	return o.Model.Put(ctx, replyQueue, message)
 }
 
-// Who reads and writes everything at the broker can neither speak for a worker nor for a server, and learns no secret.
+// A process that reads and writes everything in the broker cannot impersonate a worker or a server, and learns no secret.
 func TestForgery(t *testing.T) {
 	t.Parallel()
 	o, e := &tapped{Model: &brokerrpctest.Model{}}, &engine{came: make(chan struct{})}
@@ -179,7 +179,7 @@ func TestForgery(t *testing.T) {
 		}
 	}
 
-	// Calls in the session's name with another secret.
+	// Calls for the session with another secret.
 	thief := dial(t, o, "")
 	thief.Recall(id, strings.Repeat("0", len(secret)))
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -187,7 +187,7 @@ func TestForgery(t *testing.T) {
 	if _, err := thief.Report(short, id, []flow.Report{{Execution: flow.ID{1}}}); err == nil || len(e.reports) > 0 {
 		t.Errorf("a forged report: %v, %+v", err, e.reports)
 	}
-	// Calls whose content was changed.
+	// Calls with changed content.
 	o.mu.Lock()
 	last := bytes.Clone(o.messages[1])
 	o.mu.Unlock()
@@ -202,7 +202,7 @@ func TestForgery(t *testing.T) {
 		}
 		dead = len(all)
 	}
-	// A call that was seen before is the same call.
+	// A repeated call has no second effect.
 	if err := o.Model.Send(t.Context(), brokerrpc.Asks, last, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestForgery(t *testing.T) {
 		e.mu.Unlock()
 	}
 
-	// An answer that was changed is no answer.
+	// A changed answer is ignored.
 	o.mu.Lock()
 	o.change = func(m []byte) []byte {
 		m[len(m)-2] ^= 1
@@ -226,7 +226,7 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// What is no call is put among the dead letters, with the reason.
+// A message that is not a call is dead-lettered, with the reason.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	m, e := &brokerrpctest.Model{}, &engine{}
@@ -257,7 +257,7 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// While the store takes no reports they stay in hand, and are never taken for broken ones.
+// While the store takes no reports they stay in hand, and are not dead-lettered as broken.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	m, e := &brokerrpctest.Model{}, &engine{down: 4}
@@ -285,7 +285,7 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// A report that a server had in hand when it ended is recorded by another, though its worker is gone.
+// A report that a server had in hand when it ended is recorded by another, even if its worker is gone.
 func TestServerGone(t *testing.T) {
 	t.Parallel()
 	m, e := &brokerrpctest.Model{}, &engine{down: 1 << 30}
@@ -315,7 +315,7 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// Work and reports that are larger than a message arrive whole, also over a bad broker.
+// Work and reports larger than a message arrive whole, also over a bad broker.
 func TestHeavyWork(t *testing.T) {
 	t.Parallel()
 	large := json.RawMessage(`"` + strings.Repeat("<", 2<<20) + `"`)
@@ -385,7 +385,7 @@ func (s *shelf) GetBlob(_ context.Context, _ flow.ID, q handoff.BlobQuery) (io.R
 	return nil, handoff.ErrNoBlob
 }
 
-// Blobs arrive whole in both directions and from an offset on; an upload that is refused ends at once.
+// Blobs arrive whole in both directions and from an offset on; a refused upload ends at once.
 func TestBlobs(t *testing.T) {
 	t.Parallel()
 	m, s := &brokerrpctest.Model{}, &shelf{blobs: map[string][]byte{}}

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// call is one call under way.
+// call is one running call.
 type call struct {
 	line    Line
 	kind    string
@@ -30,7 +30,7 @@ type call struct {
 	patience time.Duration
 }
 
-// how is the way of a call of a session.
+// how returns the options for a call of a session.
 func (c *Client) how(kind string) *call {
 	switch kind {
 	case wire.Take, wire.Input:
@@ -88,7 +88,7 @@ func (c *Client) ask(ctx context.Context, session flow.ID, kind string, how *cal
 func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 	id := newID()
 	w := c.correlator.await(id, mostAnswers, func(f *frame) bool {
-		// A server that cannot read a call which opens a session has no key to sign its answer with.
+		// A server that cannot read a call that opens a session has no key to sign its answer with.
 		return f.Kind == kindAnswer && (f.by(k.key, byServer) || k.kind == wire.Open && f.Code == codeRefused)
 	})
 	var answer *frame // nil: none has come
@@ -121,7 +121,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		}
 		f, err := c.send(ctx, k, h, w)
 		if k.again && k.content == nil && errors.Is(err, errStalled) {
-			continue // the message was lost, or the server that read the body behind it
+			continue // the message was lost, or the server that read the body after it
 		}
 		if err != nil {
 			return nil, unavailable(ctx, err)
@@ -161,7 +161,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 
 const mostRest = 200 * time.Millisecond
 
-// rest waits for a random time, because workers that have lost their reply queues at the same moment, as when a broker restarts,
+// rest waits for a random time, because workers that have lost their reply queues at the same moment, for example when a broker restarts,
 // should not all return at once.
 func (c *Client) rest(ctx context.Context) {
 	t := time.NewTimer(time.Duration(c.random() * float64(mostRest)))
@@ -172,9 +172,9 @@ func (c *Client) rest(ctx context.Context) {
 	}
 }
 
-// send gives a call to the broker. A body that is too large for a message, and the content of a blob, follow as a transfer. The
-// call may be answered before its transfer ends, and even before the broker has confirmed its message: RabbitMQ confirms messages
-// in order, so that a message of another line, whose queue does not answer, holds the confirmation up.
+// send gives a call to the broker. A body that is too large for a message, and the content of a blob, follow as a transfer. The call may be
+// answered before its transfer ends, and even before the broker has confirmed its message: RabbitMQ confirms messages in order, so a
+// message of another line whose queue does not answer delays the confirmation.
 func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, error) {
 	line, body, content := k.line, k.body, k.content
 	if content == nil && len(body) > MaxMessage {

@@ -33,7 +33,7 @@ type Client struct {
 	swept   int                  // how many there were after the last search for old ones
 	takes   int64                // calls of Take that were made
 	taken   map[pollerKey]int64  // for each poller the number of its last call whose answer has come
-	lease   time.Duration        // as the last renewal said
+	lease   time.Duration        // from the last renewal
 	pollers [mostCalls]bool
 }
 
@@ -60,7 +60,7 @@ const (
 	mostPause = 40 * time.Second
 )
 
-// NewClient makes the worker's side of a transport. token is the one that the servers require, or empty. Nothing is sent yet.
+// NewClient makes the worker's side of a transport. token is the token of the servers, or empty. Nothing is sent yet.
 func NewClient(transport Transport, token string) *Client {
 	c := &Client{transport: transport, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64,
 		secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[pollerKey]int64{}, lease: handoff.Lease}

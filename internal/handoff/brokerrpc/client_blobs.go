@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// blobCall is the body of a call about a blob; stored is the answer's to one that puts it.
+// blobCall is the body of a call about a blob; stored is the body of the answer to one that puts it.
 type blobCall struct {
 	Execution flow.ID `json:"execution"`
 	Attempt   int     `json:"attempt"`

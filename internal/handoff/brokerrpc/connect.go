@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Connect opens a transport at a URL (or at $PAWL_BROKER if that is empty), and makes the worker's side of it. token is the one
-// that the servers require, or empty. hangUp closes both.
+// Connect opens a transport at a URL (or at $PAWL_BROKER if that is empty), and makes the worker's side of it. token is the token of the
+// servers, or empty. hangUp closes both.
 func Connect[O interface {
 	Transport
 	Close()

@@ -36,14 +36,14 @@ type openReplyQueue struct {
 	failing error // why it could not be read the last time; nil: it could
 }
 
-// failed notes how reading the reply queue has ended.
+// failed records how reading the reply queue has ended.
 func (m *openReplyQueue) failed(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failing = err
 }
 
-// with adds to an error why the reply queue cannot be read, if it cannot.
+// with adds to an error the reason why the reply queue cannot be read, if it cannot.
 func (m *openReplyQueue) with(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

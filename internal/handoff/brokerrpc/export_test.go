@@ -25,7 +25,7 @@ const (
 	KeptTransfers = keptTransfers
 )
 
-// StrayIn hands a message to the client as one that came into its reply queue without a call that waits for it.
+// StrayIn gives the client a message as if it had come into its reply queue without a waiting call.
 func (c *Client) StrayIn(message []byte) {
 	if f, err := unpack(message); err == nil {
 		c.correlator.deliver(f)
@@ -37,7 +37,7 @@ func Forged(key, session, body string) []byte {
 	return pack(head{ID: newID(), Kind: kindAnswer, Session: session}, []byte(body), []byte(key), byServer)
 }
 
-// SecretOf is the secret of a session whose servers have a key.
+// SecretOf is the secret of a session for servers with a key.
 func SecretOf(key string, session flow.ID) string {
 	return wire.NewServer(nil, []byte(key), wire.Holds{}).Secret(session)
 }

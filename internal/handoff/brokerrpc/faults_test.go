@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 )
 
-// server is serve that gives the server, too.
+// server is serve, and returns the server, too.
 func server(t *testing.T, m brokerrpc.Transport, e handoff.Handoff) (s *brokerrpc.Server, stop func()) {
 	t.Helper()
 	s = brokerrpc.NewServer(brokerrpc.ServerOptions{Transport: m, Handoff: e, Key: []byte("shared"), Tokens: []string{"sesame"},
@@ -67,7 +67,7 @@ func TestTransfersRunOut(t *testing.T) {
 	}
 }
 
-// A reader that wants no more of a blob does not hold a transfer.
+// A reader that stops reading a blob does not hold a transfer.
 func TestStopReading(t *testing.T) {
 	t.Parallel()
 	m, h := &brokerrpctest.Model{}, &shelf{blobs: map[string][]byte{"b": bytes.Repeat([]byte("x"), 8<<20)}}
@@ -98,7 +98,7 @@ func (*resuming) Resume(context.Context, handoff.Session, flow.ID, []flow.Attemp
 	return flow.ID{8}, []handoff.Assignment{{Execution: flow.ID{1}, Attempt: 1, Payload: heavy}}, nil
 }
 
-// No message to a reply queue is larger than a message may be, whatever a worker goes on with.
+// Messages to a reply queue have a bounded size, however much work a resuming worker gets.
 func TestResumeHeavyWork(t *testing.T) {
 	t.Parallel()
 	o := &tapped{Model: &brokerrpctest.Model{}}
@@ -117,7 +117,7 @@ func TestResumeHeavyWork(t *testing.T) {
 	}
 }
 
-// last is an engine that has claimed work in the moment in which its server ends.
+// last is an engine that claims work at the moment its server ends.
 type last struct {
 	engine
 	waits chan struct{}
@@ -133,7 +133,7 @@ func (l *last) Take(ctx context.Context, _ flow.ID, _ int) ([]handoff.Assignment
 	return nil, ctx.Err()
 }
 
-// A server that ends answers the calls that wait, with what was claimed for them.
+// A server that ends answers the waiting calls, with the work claimed for them.
 func TestServerEnds(t *testing.T) {
 	t.Parallel()
 	for _, work := range [][]handoff.Assignment{nil, {{Execution: flow.ID{1}, Attempt: 1}}} {
@@ -153,7 +153,7 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// An answer that comes after its call was given up hands over its work once. Nothing else that comes unasked does.
+// An answer that comes after its call was given up hands over its work once. Other unrequested messages do not.
 func TestStrays(t *testing.T) {
 	t.Parallel()
 	o := &tapped{Model: &brokerrpctest.Model{}}
@@ -190,7 +190,7 @@ func TestStrays(t *testing.T) {
 		defer close(left)
 		_, _ = c.Take(asking, id, 1) // there is no work
 	}()
-	e.came <- struct{}{} // the call is with the engine, which looks and finds nothing
+	e.came <- struct{}{} // the engine has the call, looks and finds nothing
 	leave()
 	<-left
 	e.offer(nil)
@@ -217,7 +217,7 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// slow is a broker whose reply queues fail to be read in time, again and again.
+// slow is a broker whose reply queues repeatedly fail to be read in time.
 type slow struct {
 	*brokerrpctest.Model
 	mu    sync.Mutex
@@ -245,7 +245,7 @@ func (b slowBox) Next(ctx context.Context) ([]byte, error) {
 	return b.ReplyQueue.Next(ctx)
 }
 
-// A reply queue that could not be read once is read again: what is in it is not lost.
+// A reply queue that could not be read once is read again: its messages are not lost.
 func TestReplyQueueReadAgain(t *testing.T) {
 	t.Parallel()
 	o := &slow{Model: &brokerrpctest.Model{}}
@@ -290,14 +290,14 @@ func TestReportTakesTooLong(t *testing.T) {
 	}
 }
 
-// otherVersion is a worker's way to a broker on which its messages are those of another version.
+// otherVersion is a worker's connection whose messages have another version.
 type otherVersion struct{ *brokerrpctest.Model }
 
 func (o otherVersion) Send(ctx context.Context, line brokerrpc.Line, body []byte, valid time.Duration) error {
 	return o.Model.Send(ctx, line, bytes.Replace(body, []byte(`"v":1,`), []byte(`"v":2,`), 1), valid)
 }
 
-// A worker of another version is refused, with what to do; what it said is among the dead letters.
+// A worker of another version is refused, with the remedy; its message is dead-lettered.
 func TestWorkerOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	m := &brokerrpctest.Model{}

@@ -9,8 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Figures are what a server reports about its broker: the lines as of a few seconds ago, and counts of what passed through this
-// server.
+// Figures are a server's figures of its broker: the lines as of a few seconds ago, and counts of the messages of this server.
 type Figures struct {
 	Up          bool
 	Lines       map[Line]Depth
@@ -37,7 +36,7 @@ const (
 	lookWithin = 3 * time.Second
 )
 
-// watch asks the broker for its figures again and again, until ctx ends.
+// watch reads the broker's figures periodically, until ctx ends.
 func (s *Server) watch(ctx context.Context) {
 	for {
 		asking, cancel := context.WithTimeout(ctx, lookWithin)
@@ -57,8 +56,8 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// observed notes the figures of the broker, or that it did not answer. If it answers, sessions that have sent nothing for long
-// are forgotten.
+// observed records the figures of the broker, or that it did not answer. If it answers, sessions that have sent nothing for long are
+// forgotten.
 func (g *gauge) observed(lines map[Line]Depth, err error, before time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

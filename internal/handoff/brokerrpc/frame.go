@@ -14,17 +14,17 @@ import (
 	"fmt"
 )
 
-// version is the version of this format. Each side refuses any other.
+// version is the version of this format. Each side refuses other versions.
 const version = 1
 
 // A frame is the content of a message: a code that proves who wrote it, a head of one line, and a body.
 //
 //	32 bytes HMAC-SHA256 of what follows │ head as JSON, "\n" │ body
 //
-// The key is the session's secret, which only its worker and the servers know. A process that can read or write in the broker
-// therefore cannot speak for a worker or a server. A frame that opens a session is signed with the token. A replayed call is
-// harmless: servers that have had the call, or a later one, skip it, and if another server claims work for it the work goes to
-// the same worker. A replayed answer is ignored.
+// The key is the session's secret, which only its worker and the servers know. A process that can read or write in the broker therefore
+// cannot impersonate a worker or a server. A frame that opens a session is signed with the token. A replayed call is harmless: servers that
+// have had the call, or a later one, skip it, and if another server claims work for it the work goes to the same worker. A replayed answer
+// is ignored.
 type frame struct {
 	head
 	body   []byte
@@ -55,7 +55,7 @@ const (
 	kindGet    = "get" // a call: a blob is read
 )
 
-// The signers. A worker's code differs from a server's, so a message that a worker has signed cannot pass for a server's.
+// The signers. A worker's code differs from a server's, so a message signed by a worker is not accepted as a server's.
 const (
 	byWorker = "worker\n"
 	byServer = "server\n"

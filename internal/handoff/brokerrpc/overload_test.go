@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 )
 
-// single is an engine that opens and closes sessions one after the other.
+// single is an engine that opens and closes sessions one at a time.
 type single struct {
 	engine
 	turn   chan struct{} // capacity 1
@@ -49,8 +49,8 @@ func (s *single) Close(ctx context.Context, _ flow.ID) error {
 	return s.inTurn(ctx)
 }
 
-// Workers that come all at once, twice as many as are opened until the first of them ask again, all get their sessions, hardly any of
-// which is opened in vain; meanwhile those that have one renew it.
+// Twice as many workers as can be opened before the first ones ask again come at once: all get sessions, hardly any session is opened in
+// vain, and workers with sessions renew them meanwhile.
 func TestAllWorkersAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestAllWorkersAtOnce(t *testing.T) {
 	})
 }
 
-// unread is a broker that takes messages for reply queues no more, as RabbitMQ with a memory alarm.
+// unread is a broker that accepts no messages for reply queues, like RabbitMQ with a memory alarm.
 type unread struct {
 	tapped
 	full atomic.Bool
@@ -102,7 +102,7 @@ func (o *unread) Put(ctx context.Context, replyQueue string, message []byte) err
 	return o.tapped.Put(ctx, replyQueue, message)
 }
 
-// While no answer can be put, reports are recorded and taken out of their line nevertheless.
+// Reports are recorded and taken out of their line even if no answer can be put.
 func TestReportsWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func (o unconfirmed) Send(ctx context.Context, line brokerrpc.Line, body []byte,
 	}
 }
 
-// A call that was answered has succeeded, whether or not the broker has confirmed its message.
+// An answered call has succeeded, whether or not the broker has confirmed its message.
 func TestAnswerBeforeConfirmation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func (o *counted) ReplyQueue(ctx context.Context) (brokerrpc.ReplyQueue, error) 
 	return o.Model.ReplyQueue(ctx)
 }
 
-// The reply queue of an idle worker is kept while answers take a little longer than they should.
+// The reply queue of an idle worker is kept if answers take a little too long.
 func TestSlowAnswersKeepTheReplyQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestSlowAnswersKeepTheReplyQueue(t *testing.T) {
 			if _, err := c.Renew(ctx, id); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
-			<-time.After(7 * time.Second) // at other moments of a call of Take each time
+			<-time.After(7 * time.Second) // at another moment of a call of Take each time
 		}
 		idle.Wait()
 		if n := o.made.Load(); n != 1 {
@@ -224,7 +224,7 @@ func (unreadableQueue) Next(context.Context) ([]byte, error) {
 	return nil, fmt.Errorf("%w: no permission to read it", brokerrpc.ErrUnavailable)
 }
 
-// A worker that cannot read its reply queue says why.
+// The error of a worker that cannot read its reply queue has the reason.
 func TestReplyQueueUnreadable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 	window    = 8
 	// resendPiece is the time without progress after which unacknowledged pieces, or the acknowledgement, are sent again.
 	resendPiece = 2 * time.Second
-	// stallAfter is the time without progress after which a transfer is given up.
+	// stallAfter is the time without progress after which a transfer ends with an error.
 	stallAfter = 30 * time.Second
 	// unheardAfter is the time after which a sender gives up if it has never heard of the receiver, which sends an
 	// acknowledgement every two seconds.

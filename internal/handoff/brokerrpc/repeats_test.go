@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc/brokerrpctest"
 )
 
-// generous is an engine that has work for every call.
+// generous is an engine with work for every call.
 type generous struct {
 	engine
 	takes int
@@ -27,8 +27,8 @@ func (g *generous) Take(context.Context, flow.ID, int) ([]handoff.Assignment, er
 	return []handoff.Assignment{{Execution: flow.ID{byte(g.takes)}, Attempt: 1}}, nil
 }
 
-// A call for work that comes again claims nothing at the server that has answered it, nor one that is older than the latest. At another
-// server, which cannot know, it does, and the worker gets that work as well.
+// A repeated call for work claims nothing on the server that has answered it, nor does one older than the latest. On another server, which
+// cannot recognise it, it does, and the worker gets that work as well.
 func TestCallForWorkComesAgain(t *testing.T) {
 	t.Parallel()
 	o, e := &tapped{Model: &brokerrpctest.Model{}}, &generous{}
@@ -57,7 +57,7 @@ func TestCallForWorkComesAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop() // after what it has in hand
+	stop() // after its messages in hand
 	if e.takes != 2 {
 		t.Errorf("%d calls have claimed work, of 2", e.takes)
 	}
@@ -75,7 +75,7 @@ func TestCallForWorkComesAgain(t *testing.T) {
 	}
 }
 
-// Log chunks that no store keeps are refused in so many words: their worker would send them again for ever.
+// Log chunks that no store accepts get an explicit refusal: their worker would repeat them for ever.
 func TestRefusedLogs(t *testing.T) {
 	t.Parallel()
 	m := &brokerrpctest.Model{}
@@ -87,7 +87,7 @@ func TestRefusedLogs(t *testing.T) {
 	}
 }
 
-// aged is a broker in which messages lie for a while.
+// aged is a broker in which messages wait for a while.
 type aged struct {
 	*brokerrpctest.Model
 	age atomic.Int64
@@ -100,7 +100,7 @@ func (o *aged) Serve(ctx context.Context, line brokerrpc.Line, most int, take fu
 	})
 }
 
-// A server that is behind with its work opens no sessions of which no worker will learn.
+// A server that is behind with its work opens no sessions that their workers would never learn of.
 func TestLateOpening(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestLateOpening(t *testing.T) {
 	})
 }
 
-// hung is an engine whose first session is opened long after it was asked for, as while the database hangs.
+// hung is an engine whose first session is opened long after the call, as when the database hangs.
 type hung struct {
 	engine
 	takes  time.Duration
@@ -147,7 +147,7 @@ func (h *hung) Close(_ context.Context, id flow.ID) error {
 	return nil
 }
 
-// mute is a broker that does not tell ages, and in which messages lie for a while.
+// mute is a broker without ages, in which messages wait for a while.
 type mute struct {
 	*brokerrpctest.Model
 	lie time.Duration
@@ -161,7 +161,7 @@ func (o *mute) Serve(ctx context.Context, line brokerrpc.Line, most int, take fu
 	})
 }
 
-// A session that was opened after its worker has given up is closed again: its worker does not learn of it, and opens another.
+// A session that was opened after its worker has given up is closed: its worker does not know it, and opens another.
 func TestOpenedTooLate(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
@@ -207,12 +207,12 @@ func TestOpenedTooLate(t *testing.T) {
 	}
 }
 
-// homeless is a broker that loses a reply queue for good while a session is opened for its owner.
+// homeless is a broker that loses a reply queue while a session is opened for its owner.
 type homeless struct{ *brokerrpctest.Model }
 
 func (homeless) Put(context.Context, string, []byte) error { return brokerrpc.ErrNoReplyQueue }
 
-// A session whose worker has no reply queue any more is closed again.
+// A session whose worker has lost its reply queue is closed.
 func TestOpenedForNoReplyQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

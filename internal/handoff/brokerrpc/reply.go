@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// reply is where the answer to a call goes.
+// reply is the destination of a call's answer.
 type reply struct {
 	s    *Server
 	call *frame
@@ -81,8 +81,8 @@ func (r *reply) fail(ctx context.Context, err error) error {
 	return nil
 }
 
-// tryPut is how long it tries to deliver an answer while the broker does not answer. After that the worker asks for the work in
-// it with Missed.
+// tryPut is how long it tries to deliver an answer while the broker does not answer. After that the worker asks for the work in it with
+// Missed.
 const tryPut = 5 * time.Second
 
 // put puts an answer into the caller's reply queue.

@@ -47,19 +47,18 @@ type Server struct {
 const (
 	// mostAsks is how many calls wait at one server: three for each of some ten thousand workers.
 	mostAsks = 50_000
-	// mostOpens is how many sessions a server opens at once. The worker of one more is told at once to try again, and does so
-	// after a pause. Without a bound, 10,000 workers that ask for sessions at once, of which 330 are opened a second, would ask
-	// again before the half of them was served, and again before those calls were.
+	// mostOpens is how many sessions a server opens at once. The worker of one more is told at once to try again, and does so after a pause.
+	// Without a bound, 10,000 workers that ask for sessions at once, of which 330 a second are opened, would ask again before half of them had
+	// been served, and again before the repeated calls had been.
 	mostOpens = 256
 	// mostTells and mostLogs are how many messages of each line a server handles at once.
 	mostTells = 64
 	mostLogs  = 16
 	// mostTransfers bounds the memory that transfers need in the broker, where each has up to window pieces.
 	mostTransfers = 32
-	// keptTransfers is how many of these are reserved for answers that hand over work, because that work is claimed
-	// already.
+	// keptTransfers is how many of these are reserved for answers with work, because that work is claimed already.
 	keptTransfers = 8
-	// lastWords is how long calls are still answered after the server was told to end.
+	// lastWords is how long a stopping server still answers calls.
 	lastWords = 2 * time.Second
 	// voidAfter is the age from which a call is ignored, because its caller has probably asked again. An old call for work
 	// would claim work for slots that the worker has filled since. An old call that opens a session would open one that no
@@ -68,7 +67,7 @@ const (
 	voidAfter     = 20 * time.Second
 	voidTakeAfter = 3 * time.Second
 	voidOpenAfter = openWithin - 5*time.Second
-	// openReserve is how long before the caller of Open or Resume gives up the call ends.
+	// openReserve is how long before its caller gives up a call of Open or Resume ends.
 	openReserve = time.Second
 )
 
@@ -272,7 +271,7 @@ func (s *Server) body(ctx context.Context, f *frame, key []byte, into any) error
 	return nil
 }
 
-// transfer begins to count a transfer, if no more than that many are then under way.
+// transfer counts a transfer, if at most that many are then under way.
 func (s *Server) transfer(most int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,8 +288,8 @@ func (s *Server) transferred() {
 	s.transfers--
 }
 
-// open answers a call that opens a session. age is that of its message; if the broker does not tell, it is taken to be as old as
-// such a message may be. The answer is encrypted for the caller.
+// open answers a call that opens a session. age is the age of its message; if the broker does not report it, the greatest possible age is
+// used. The answer is encrypted for the caller. The answer is encrypted for the caller.
 func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, r *reply, age time.Duration) error {
 	if age == 0 {
 		age = voidOpenAfter
@@ -339,7 +338,7 @@ func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, 
 	return nil
 }
 
-// close closes a session that no worker knows. What it has inherited is handed back and begins again.
+// close closes a session that no worker knows. Its inherited attempts are handed back and begin again.
 func (s *Server) close(ctx context.Context, session string) error {
 	id, err := flow.ParseID(flow.SessionPrefix, session)
 	if err == nil {
@@ -351,9 +350,9 @@ func (s *Server) close(ctx context.Context, session string) error {
 	return nil
 }
 
-// record commits a report or log chunks. The message is deleted only after the commit and the answer; if this process dies in
-// between, another server gets the message and finds it recorded. While the store is unavailable the message is not given back,
-// since a message that is delivered too often is dead-lettered as unreadable.
+// record commits a report or log chunks. The message is deleted only after the commit and the answer; if this process dies in between,
+// another server gets the message and finds it recorded. While the store is unavailable, the message is not given back, because a message
+// that is delivered too often is dead-lettered as unreadable.
 func (s *Server) record(ctx context.Context, l Message) error {
 	f, session, key, err := s.read(ctx, l)
 	if err != nil {
@@ -403,7 +402,7 @@ func spread(most time.Duration, f *frame) time.Duration {
 	return time.Duration(float64(h.Sum64()>>11) / (1 << 53) * float64(most))
 }
 
-// DrainBroker waits until the reports that were in the broker when it was called have been taken out.
+// DrainBroker waits until the reports that were in the broker at the call have been taken out.
 func (s *Server) DrainBroker(ctx context.Context) error {
 	began := time.Now()
 	for {

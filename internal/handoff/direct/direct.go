@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// New gives the engine to workers of this process. Their sessions are marked as embedded: they end with the process. If the
+// New is the hand-off of the engine for workers of this process. Their sessions are marked as embedded: they end with the process. If the
 // engine carries blobs, so does the hand-off.
 func New(engine handoff.Handoff) handoff.Handoff {
 	if carrier, ok := engine.(handoff.BlobCarrier); ok {

@@ -28,13 +28,13 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// build is an engine on SQLite in memory, handed to carry.
+// build is an engine on SQLite in memory, passed to carry.
 func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Handoff) *handofftest.Rig {
 	t.Helper()
 	return leased(t, 0, carry)
 }
 
-// leased is build with leases of another length than usual.
+// leased is build with another length of leases.
 func leased(t *testing.T, lease time.Duration, carry func(t *testing.T, e *engine.Engine) handoff.Handoff) *handofftest.Rig {
 	t.Helper()
 	began := time.Now()
@@ -133,7 +133,7 @@ func TestRemote(t *testing.T) {
 	})
 }
 
-// brokenLine loses every so many calls, before or after they have reached the engine.
+// brokenLine loses some calls, before or after they have reached the engine.
 type brokenLine struct {
 	http.Handler
 	mu sync.Mutex
@@ -155,7 +155,7 @@ func (l *brokenLine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.Handler.ServeHTTP(w, r)
 }
 
-// A worker at the end of a bad line does everything once.
+// A worker on a bad connection does everything once.
 func TestWorkerOverABrokenLine(t *testing.T) {
 	t.Parallel()
 	rig := build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {

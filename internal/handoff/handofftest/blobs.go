@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// carrier is the hand-off, where it carries blobs.
+// carrier is the hand-off, if it carries blobs.
 func (b *bench) carrier(t *testing.T) handoff.BlobCarrier {
 	t.Helper()
 	c, ok := b.Handoff.(handoff.BlobCarrier)
@@ -49,7 +49,7 @@ func get(ctx context.Context, c handoff.BlobCarrier, session flow.ID, q handoff.
 	return all, errors.Join(err, r.Close())
 }
 
-// blobs checks that what an attempt puts is there, byte for byte, for itself and for the executions whose input names it.
+// blobs checks that a blob put by an attempt can be read, byte for byte, by the attempt and by executions whose input names it.
 func blobs(t *testing.T, b *bench) {
 	c := b.carrier(t)
 	session, a := b.held(t)
@@ -80,7 +80,7 @@ func blobs(t *testing.T, b *bench) {
 	}
 }
 
-// blobsOfOthers checks that only who holds an attempt writes its blobs, and reads them and what its input names.
+// blobsOfOthers checks that only the holder of an attempt can write its blobs, and read them and those that its input names.
 func blobsOfOthers(t *testing.T, b *bench) {
 	c := b.carrier(t)
 	session, a := b.held(t)
@@ -119,7 +119,7 @@ func blobsOfOthers(t *testing.T, b *bench) {
 	}
 }
 
-// blobsInTime checks that nothing is stored of a put that fails, and of one whose attempt is taken back meanwhile.
+// blobsInTime checks that a failed put stores nothing, nor one whose attempt is taken back meanwhile.
 func blobsInTime(t *testing.T, b *bench) {
 	c := b.carrier(t)
 	session, a := b.held(t)

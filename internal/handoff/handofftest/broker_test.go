@@ -25,7 +25,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// behind is a worker's hand-off to an engine through brokers: the server's connection and the worker's.
+// behind is a worker's hand-off to an engine through brokers, with a connection for the server and one for the worker.
 func behind(t *testing.T, e *engine.Engine, servers, workers brokerrpc.Transport) *brokerrpc.Client {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -75,7 +75,7 @@ func TestRedis(t *testing.T) {
 	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overRedis) })
 }
 
-// The rights that docs/brokers.md gives servers and workers are enough for everything that they do.
+// The rights in docs/brokers.md are enough for everything that servers and workers do.
 func TestRedisWithRights(t *testing.T) {
 	t.Parallel()
 	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig {
@@ -108,7 +108,7 @@ func TestRabbitMQ(t *testing.T) {
 	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overRabbitMQ) })
 }
 
-// bad is the fate of messages at a broker that makes every mistake that the port allows, for example delivering one twice.
+// bad is the fate of messages in a broker with every fault that the port allows, for example two deliveries.
 func bad(seed uint64) func(string) brokerrpctest.Fate {
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(seed, 1))
@@ -127,7 +127,7 @@ func bad(seed uint64) func(string) brokerrpctest.Fate {
 	}
 }
 
-// A worker behind a broker that loses, doubles, delays and reorders does everything once.
+// A worker behind a broker that loses, duplicates, delays and reorders does everything once.
 func TestWorkerBehindABadBroker(t *testing.T) {
 	t.Parallel()
 	runOnce(t, 60, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
@@ -150,8 +150,7 @@ func (o *once) Run(_ context.Context, tk *task.Task) (json.RawMessage, error) {
 	return tk.Payload, err
 }
 
-// runOnce submits executions, works on them, lets trouble happen meanwhile, and expects of each that it ran once, in its first attempt, and
-// that its log is whole.
+// runOnce submits and runs executions while trouble happens, and expects that each ran once, in its first attempt, with a complete log.
 func runOnce(t *testing.T, n int, rig *handofftest.Rig, trouble func()) {
 	t.Helper()
 	o := &once{runs: map[flow.ID]int{}}
@@ -217,8 +216,8 @@ func runOnce(t *testing.T, n int, rig *handofftest.Rig, trouble func()) {
 	}
 }
 
-// Redis is killed and starts again, with what it has on its disk or with nothing, and is emptied, in the midst of work: nothing is
-// lost, nothing is done twice, and the work goes on.
+// Redis is killed and restarted, with or without its data, and is emptied, during work: nothing is lost or done twice, and the work
+// continues.
 func TestRedisIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -253,15 +252,15 @@ func TestRedisIsKilled(t *testing.T) {
 	})
 }
 
-// The leader of several Redis is killed, another takes its place, and it comes back: work pauses and goes on, nothing
-// is lost, nothing is done twice.
+// The leader of several Redis servers is killed, another replaces it, and it comes back: work pauses and continues,
+// nothing is lost or done twice.
 func TestRedisLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, several := range map[string]func(*testing.T) *redistest.Several{"sentinel": redistest.Sentinel, "cluster": redistest.Cluster} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := several(t)
-			// A takeover takes seconds; on a machine that does other things as well it may take longer than two thirds of the usual lease.
+			// A takeover takes seconds; on a busy machine it may take longer than two thirds of the usual lease.
 			runOnce(t, 1000, leased(t, 5*time.Minute, func(t *testing.T, e *engine.Engine) handoff.Handoff {
 				return behind(t, e, transport(t, s.URL()), transport(t, s.URL()))
 			}), func() {
@@ -274,7 +273,7 @@ func TestRedisLeaderIsKilled(t *testing.T) {
 	}
 }
 
-// RabbitMQ is killed and starts again, all connections are closed, and queues and reply queues are deleted, in the midst of work.
+// RabbitMQ is killed and restarted, all connections are closed, and queues and reply queues are deleted, during work.
 func TestRabbitMQIsKilled(t *testing.T) {
 	t.Parallel()
 	s := rabbitmqtest.Start(t)
@@ -304,8 +303,7 @@ func TestRabbitMQIsKilled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { // one after another: they share the server
 			url := s.URL() + "?namespace=" + c.name
-			// A RabbitMQ that is started takes longer than two thirds of the usual lease on a machine that does other things as
-			// well: up to three minutes.
+			// On a busy machine a starting RabbitMQ takes longer than two thirds of the usual lease: up to three minutes.
 			runOnce(t, 1000, leased(t, 5*time.Minute, func(t *testing.T, e *engine.Engine) handoff.Handoff {
 				return behind(t, e, rabbit(t, url, "one"), rabbit(t, url, ""))
 			}), func() { c.trouble(c.name) })
@@ -313,8 +311,8 @@ func TestRabbitMQIsKilled(t *testing.T) {
 	}
 }
 
-// The node of a cluster of RabbitMQ that leads a line is killed, another one leads it, and the node comes back: work
-// pauses and goes on, nothing is lost, nothing is done twice.
+// The node of a RabbitMQ cluster that leads a line is killed, another one leads it, and the node comes back: work
+// pauses and continues, nothing is lost or done twice.
 func TestRabbitMQLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	c := rabbitmqtest.Cluster(t)

@@ -1,5 +1,4 @@
-// Package handofftest is the conformance suite of the hand-off: every way to carry work between the engine and its workers
-// passes it unchanged.
+// Package handofftest is the conformance suite of the hand-off: every backend passes it unchanged.
 package handofftest
 
 import (
@@ -24,14 +23,14 @@ type Rig struct {
 	SubmitFor func(t *testing.T, labels map[string]string) flow.ID
 	// Cancel asks for the end of an execution.
 	Cancel func(t *testing.T, id flow.ID)
-	// Feed gives an execution something to read, at the end of what it was given.
+	// Feed appends a piece to the input of an execution.
 	Feed func(t *testing.T, id flow.ID, piece string, last bool)
-	// Reader reads what is committed.
+	// Reader reads committed rows.
 	Reader interface {
 		store.Reader
 		store.Logs
 	}
-	// Pass moves the engine's clock forward.
+	// Pass advances the engine's clock.
 	Pass func(d time.Duration)
 }
 
@@ -102,8 +101,8 @@ func (b *bench) open(t *testing.T, offers ...string) flow.ID {
 	return id
 }
 
-// take takes exactly one execution. It renews the session before, as a worker does all the time: on a busy machine more than half a lease
-// may have passed since it was opened, and the engine gives no work to such a session.
+// take takes exactly one execution. It renews the session first, like a worker: on a busy machine more than half a lease may have passed
+// since the session was opened, and then the engine gives it no work.
 func (b *bench) take(t *testing.T, session flow.ID) handoff.Assignment {
 	t.Helper()
 	if _, err := b.Handoff.Renew(b.ctx(t), session); err != nil {
@@ -179,7 +178,7 @@ func (b *bench) expect(t *testing.T, session flow.ID, r flow.Report, v flow.Verd
 
 var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// said is a report of the events of the given types, numbered from the n-th that the worker authors, counted from 0.
+// said is a report of events of the given types, numbered from the worker's n-th event, counted from 0.
 func said(a handoff.Assignment, n int64, types ...flow.EventType) flow.Report {
 	r := flow.Report{Execution: a.Execution, Attempt: a.Attempt}
 	for i, typ := range types {
@@ -251,7 +250,7 @@ func reordered(t *testing.T, b *bench) {
 	}
 }
 
-// Every report carries what is unacknowledged, so the report after a lost one heals the gap.
+// Every report has all unacknowledged events, so the report after a lost one closes the gap.
 func gapHeals(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	b.expect(t, session, said(a, 1, flow.EvProgress), flow.Stored, 4)
@@ -279,7 +278,7 @@ func fenced(t *testing.T, b *bench) {
 	b.expect(t, session, said(a, 0, flow.EvRunning, flow.EvCompleted), flow.Applied, 6)
 }
 
-// One report that is at fault changes nothing for its neighbours.
+// A bad report does not affect the other reports of its call.
 func poisonedBatch(t *testing.T, b *bench) {
 	session := b.open(t)
 	const n = 30
@@ -296,12 +295,12 @@ func poisonedBatch(t *testing.T, b *bench) {
 			reports = append(reports, said(a, 0, flow.EvRunning, flow.EvCompleted))
 		}
 	}
-	reports[3].Events[1].Type = flow.EvScheduled // not a worker's to say
+	reports[3].Events[1].Type = flow.EvScheduled // not a worker's event
 	reports[5].Events[1].Type = "\x00\xff"       // not a type
 	reports[7].Events[1].Attempt = 9             // of another attempt
 	reports[9].Events = reports[9].Events[1:]    // ahead of a gap
 	reports[11].Events = nil                     // says nothing
-	reports[13].Events[1].Outcome.Output = nil   // no output is an output too
+	reports[13].Events[1].Outcome.Output = nil   // a missing output is an output too
 	reports[15].Events[1].Data = json.RawMessage(`{"nul":"\u0000"}`)
 	bad := map[int]bool{3: true, 5: true, 7: true, 9: true, 11: true}
 	receipts := b.report(t, session, reports...)
@@ -351,7 +350,7 @@ func orders(t *testing.T, b *bench) {
 	}
 }
 
-// An answer lists all outstanding orders, whenever they were given.
+// An answer lists all outstanding orders, whenever they came.
 func orderForMore(t *testing.T, b *bench) {
 	session := b.open(t)
 	var ids []flow.ID

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// input checks that what an execution is given reaches its worker, in order, as it comes, and as often as it is asked for.
+// input checks that the input of an execution reaches its worker, in order, as it comes, and as often as it is requested.
 func input(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	q := handoff.InputQuery{Execution: a.Execution, Attempt: a.Attempt}
@@ -70,7 +70,7 @@ func input(t *testing.T, b *bench) {
 	read(int64(25+len(large)), "", true)
 }
 
-// inputOfOthers checks that only who holds an attempt is told what it is given.
+// inputOfOthers checks that only the holder of an attempt can read its input.
 func inputOfOthers(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	other := b.open(t)

@@ -37,8 +37,8 @@ func (r *runs) Run(_ context.Context, tk *task.Task) (json.RawMessage, error) {
 	return nil, nil
 }
 
-// A broker is killed again and again while many executions run: each of them runs and ends once, and work goes on soon
-// after the broker answers.
+// A broker is killed repeatedly while many executions run: each of them runs and ends once, and work continues soon after the broker
+// answers.
 func TestBrokerKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	type broker interface {
@@ -63,7 +63,7 @@ func TestBrokerKilledAgainAndAgain(t *testing.T) {
 			t.Parallel()
 			b, carry := start(t)
 			var e *engine.Engine
-			// A RabbitMQ takes minutes to start on a machine that does other things as well.
+			// On a busy machine RabbitMQ takes minutes to start.
 			rig := leased(t, 5*time.Minute, func(t *testing.T, made *engine.Engine) handoff.Handoff {
 				e = made
 				return carry(t, made)

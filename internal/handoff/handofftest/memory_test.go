@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// Blobs pass through a broker both ways without being kept on the way: after twelve of them the heap is what it was
-// after three. The tests of this package that run side by side begin after this one.
+// Blobs pass through a broker both ways without being kept in memory: after twelve of them the heap is as large as
+// after three. The parallel tests of this package begin after this one.
 func TestBlobsInFlatMemory(t *testing.T) {
 	const size, most = 5 << 20, 2 * 5 << 20
 	content := make([]byte, size)

@@ -20,7 +20,7 @@ func (b *bench) missed(t *testing.T, session flow.ID, have ...flow.AttemptID) []
 	return work
 }
 
-// What a session holds and does not know of is told again: not at once, for its answer may still come, and not when it is
+// Missed returns attempts that a session holds and does not know: not at once, because the answer may still come, and not when they are
 // about to be recovered.
 func missed(t *testing.T, b *bench) {
 	began := time.Now()
@@ -31,7 +31,7 @@ func missed(t *testing.T, b *bench) {
 	b.Submit(t, flow.KindNoop, nil)
 	begun := b.take(t, session)
 	b.report(t, session, said(begun, 0, flow.EvRunning))
-	// An answer has a second to come. Where the machine takes longer for the above it may be missed.
+	// An answer has a second to arrive. If the machine took longer for the calls above, it may be missed.
 	if work := b.missed(t, session); len(work) > 0 && time.Since(began) < time.Second {
 		t.Errorf("missed at once: %+v", work)
 	}
@@ -57,7 +57,7 @@ func missed(t *testing.T, b *bench) {
 	}
 }
 
-// An attempt that is handed over a second time is the same attempt: what is said of both is said once.
+// An attempt that arrives a second time is the same attempt: reports about both are recorded once.
 func assignedTwice(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	b.Pass(3 * time.Second)
@@ -75,8 +75,8 @@ func assignedTwice(t *testing.T, b *bench) {
 	}
 }
 
-// Work that is claimed for a call whose caller has left is not lost: the session finds it, by its next call or because it misses
-// it. It goes on being the session's, and what it does not want it gives back.
+// Work claimed for a call whose caller has gone is not lost: the session gets it by its next call or by Missed. The work stays the
+// session's, which may give it back.
 func lateWork(t *testing.T, b *bench) {
 	session := b.open(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func lateWork(t *testing.T, b *bench) {
 			break
 		}
 		asking, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		held, _ = b.Handoff.Take(asking, session, 1) // it may have been claimed for none
+		held, _ = b.Handoff.Take(asking, session, 1) // it may have been claimed for the call that was given up
 		cancel()
 	}
 	if len(held) != 1 || held[0].Execution != id || held[0].Attempt != 1 {

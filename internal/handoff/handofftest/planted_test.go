@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// crooked is a server's connection to the broker that has a bug.
+// crooked is a server's connection to the broker with a bug.
 type crooked struct {
 	brokerrpc.Transport
 	serve func(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error)
@@ -24,7 +24,7 @@ func (o *crooked) Serve(ctx context.Context, line brokerrpc.Line, most int, take
 	o.Transport.Serve(ctx, line, most, take)
 }
 
-// bent is a hand-off that has a bug. It is the worker's, or the engine as servers have it.
+// bent is a hand-off with a bug: the worker's, or the engine as servers see it.
 type bent struct {
 	handoff.Handoff
 	strays  <-chan handoff.Stray
@@ -65,7 +65,7 @@ func (b *bent) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, err
 	return b.Handoff.Renew(ctx, session)
 }
 
-// bend makes a hand-off with a bug, which keeps what comes beside the answers.
+// bend makes a hand-off with a bug, which keeps its optional interfaces.
 func bend(h handoff.Handoff, bug func(*bent)) handoff.Handoff {
 	b := &bent{Handoff: h}
 	if s, ok := h.(handoff.Straying); ok {
@@ -75,7 +75,7 @@ func bend(h handoff.Handoff, bug func(*bent)) handoff.Handoff {
 	return b
 }
 
-// receipts say that everything was recorded.
+// receipts report everything as recorded.
 func receipts(reports []flow.Report) []flow.Receipt {
 	all := make([]flow.Receipt, len(reports))
 	for i, r := range reports {
@@ -149,7 +149,7 @@ var bugs = []planted{
 	}},
 }
 
-// TestPlantedBugs checks TestSeeds: each of these bugs must be seen within some seeds.
+// TestPlantedBugsBehindABroker checks TestSeeds: some seeds must find each of these bugs.
 func TestPlantedBugsBehindABroker(t *testing.T) {
 	const within = 60
 	for i := range bugs {

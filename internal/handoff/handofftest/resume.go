@@ -29,8 +29,8 @@ func attemptOf(a handoff.Assignment) flow.AttemptID {
 	return flow.AttemptID{Execution: a.Execution, Attempt: a.Attempt}
 }
 
-// The next process of a worker goes on with what it wants to keep, from where it was; the rest is recovered at once, and
-// what the dead process had sent is too late.
+// The next process of a worker continues the attempts that it keeps; the others are recovered at once, and late messages of the dead
+// process are refused.
 func resume(t *testing.T, b *bench) {
 	session := b.open(t)
 	var held []handoff.Assignment
@@ -73,7 +73,7 @@ func resume(t *testing.T, b *bench) {
 		}
 	}
 
-	// What the dead process sent comes late: an end, another event, a log, a claim.
+	// Late messages of the dead process: an end, another event, a log, a claim.
 	for _, late := range []flow.Report{said(going, 2, flow.EvFailed), said(going, 2, flow.EvProgress), said(unbegun, 0, flow.EvRunning, flow.EvFailed)} {
 		if out, err := b.Handoff.Report(b.ctx(t), session, []flow.Report{late}); err == nil && out[0].Verdict != flow.Fenced {
 			t.Errorf("a late report: %+v", out)
@@ -116,7 +116,7 @@ func resume(t *testing.T, b *bench) {
 	}
 }
 
-// An order that was given while no process was there is not forgotten.
+// An order that came while there was no process is not lost.
 func resumeLate(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	b.report(t, session, said(a, 0, flow.EvRunning))
@@ -132,7 +132,7 @@ func resumeLate(t *testing.T, b *bench) {
 	b.expect(t, next, said(work[0], 0, flow.EvCancelled), flow.Applied, 6)
 }
 
-// A session whose lease has run out keeps nothing, nor does one that is over.
+// A session with an expired lease keeps nothing, nor does a closed one.
 func resumeLost(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	b.report(t, session, said(a, 0, flow.EvRunning))

@@ -24,20 +24,20 @@ import (
 
 var seeds = flag.Int("broker.seeds", 20, "how many seeds TestSeeds runs behind a broker in memory that misbehaves")
 
-// planted is a bug between the parts that are joined here, as these would have it.
+// planted is a bug between the joined parts, in the form that each of them has.
 type planted struct {
 	name      string
 	transport func(*world, brokerrpc.Transport) brokerrpc.Transport // as servers have it
-	link      func(*world, handoff.Handoff) handoff.Handoff         // as the worker has it
-	face      func(*world, handoff.Handoff) handoff.Handoff         // as servers have the engine
+	link      func(*world, handoff.Handoff) handoff.Handoff         // as the worker sees it
+	face      func(*world, handoff.Handoff) handoff.Handoff         // as servers see the engine
 }
 
-// world is an engine with two servers of a broker that misbehaves, and a worker behind it. Its time is simulated.
+// world is an engine with two servers of a faulty broker, and a worker behind it. Its time is simulated.
 type world struct {
 	dice *rand.Rand
 	mu   sync.Mutex // of dice, runs and say
 	runs map[flow.ID]int
-	say  string // what was found wrong first
+	say  string // the first fault found
 	ctx  context.Context
 }
 
@@ -55,7 +55,7 @@ func (w *world) wrong(format string, args ...any) {
 	}
 }
 
-// fate draws what becomes of something at the broker: most of it arrives.
+// fate draws the fate of a message in the broker: most arrive.
 func (w *world) fate(string) brokerrpctest.Fate {
 	var f brokerrpctest.Fate
 	if w.roll() < 0.3 {
@@ -81,7 +81,7 @@ func (w *world) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) 
 	}
 }
 
-// simulate runs one seed and says what was wrong; "" when nothing was.
+// simulate runs one seed and returns the first fault; "" if there is none.
 func simulate(t *testing.T, seed uint64, bug *planted) (wrong string) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -133,7 +133,7 @@ func simulate(t *testing.T, seed uint64, bug *planted) (wrong string) {
 					return
 				}
 				switch n := int(w.roll() * 4); n {
-				case 0, 1: // a server is replaced in mid-work
+				case 0, 1: // a server is replaced during work
 					servers[n]()
 					servers[n] = serve()
 				case 2:
@@ -166,7 +166,7 @@ func simulate(t *testing.T, seed uint64, bug *planted) (wrong string) {
 	return wrong
 }
 
-// judge waits for the ends and looks at them.
+// judge waits for the ends and checks them.
 func (w *world) judge(e *engine.Engine, ids []flow.ID) {
 	deadline := time.Now().Add(10 * time.Minute)
 	for _, id := range ids {
@@ -193,8 +193,8 @@ func (w *world) judge(e *engine.Engine, ids []flow.ID) {
 	}
 }
 
-// TestSeeds lets everything go wrong at the broker and at the servers that may, in simulated time: each execution runs once, in an attempt
-// that counts once, and ends.
+// TestSeeds draws every possible fault of the broker and the servers, in simulated time: each execution runs once, in an attempt that
+// counts once, and ends.
 func TestSeeds(t *testing.T) {
 	for seed := uint64(1); seed <= uint64(*seeds); seed++ {
 		if wrong := simulate(t, seed, nil); wrong != "" {

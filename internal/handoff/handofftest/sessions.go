@@ -49,7 +49,7 @@ func closed(t *testing.T, b *bench) {
 	}
 }
 
-// A session that nobody has opened can do nothing.
+// A session that was never opened can do nothing.
 func unknownSession(t *testing.T, b *bench) {
 	_, a := b.held(t)
 	ghost := flow.ID{9, 9, 9}

@@ -44,13 +44,13 @@ func (c *crowd) run(hold time.Duration, fails func(*task.Task) bool) task.Func {
 	}
 }
 
-// instantly is an instant handler that takes long enough to be seen.
+// instantly is an instant handler that is slow enough to be observed.
 type instantly struct{ task.Func }
 
 func (instantly) Instant() {}
 
-// A worker with n slots runs n executions at once and never one more: whatever routing key they wait in, instant or slow, in
-// their first attempt or a later one, and beside another worker of other labels.
+// A worker with n slots runs n executions at once and never more: under any routing key, instant or slow, in their first attempt or a later
+// one, and beside another worker with other labels.
 func TestOneExecutionPerSlot(t *testing.T) {
 	t.Parallel()
 	for name, carry := range map[string]func(t *testing.T, e *engine.Engine) handoff.Handoff{

@@ -18,7 +18,7 @@ func takeWaits(t *testing.T, b *bench) {
 	if work, err := b.Handoff.Take(short, session, 1); err == nil || len(work) > 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("an abandoned take gave %d, %v", len(work), err)
 	}
-	// What is claimed before an abandoned take is noticed belongs to its session; another one has nothing to do with it.
+	// Executions claimed before an abandoned take is noticed belong to its session; no other session gets them.
 	if err := b.Handoff.Close(b.ctx(t), session); err != nil {
 		t.Fatalf("close: %v", err)
 	}
@@ -39,7 +39,7 @@ func takeWaits(t *testing.T, b *bench) {
 	}
 }
 
-// What asks for labels is taken by sessions that offer all of them, and by no others; those take the rest as well.
+// Executions with labels are claimed by sessions that offer all of them, and by no others; those sessions claim other executions as well.
 func takeLabelled(t *testing.T, b *bench) {
 	offers := flow.OfferLabels(map[string]string{"gpu": "a100", "example.com/zone": "eu"})
 	plain, half, able := b.open(t), b.open(t, offers[:1]...), b.open(t, offers...)
@@ -59,8 +59,8 @@ func takeLabelled(t *testing.T, b *bench) {
 	}
 }
 
-// What is of a custom kind is taken by sessions that name the kind, and by no others; those that name nothing else take
-// nothing else.
+// Executions of a custom kind are claimed by sessions that name the kind, and by no others; sessions that name only that kind claim nothing
+// else.
 func takeKinds(t *testing.T, b *bench) {
 	plain, other, able := b.open(t), b.open(t, "crop"), b.open(t, "resize")
 	custom := b.Submit(t, "resize", nil)
@@ -83,7 +83,7 @@ func takeKinds(t *testing.T, b *bench) {
 	}
 }
 
-// A session of some of the built-in kinds would be given what it cannot run.
+// A session with only some of the built-in kinds could get an execution of the others.
 func halfAWorker(t *testing.T, b *bench) {
 	_, err := b.Handoff.Open(b.ctx(t), handoff.Session{Name: t.Name(), Queues: []string{"default"}, Kinds: []string{"noop", "resize"}, Slots: 1})
 	if err == nil || !strings.Contains(err.Error(), "all of the built-in kinds or none") {
@@ -91,11 +91,11 @@ func halfAWorker(t *testing.T, b *bench) {
 	}
 }
 
-// Declined work is another attempt's, after a pause; it does not count, and the history says why.
+// Declined work gets another attempt after a pause; the declined one does not count, and the history has the reason.
 func declined(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	attempt := flow.AttemptID{Execution: a.Execution, Attempt: a.Attempt}
-	for range 2 { // the second time nothing is left to decline
+	for range 2 { // the second time there is nothing to decline
 		if err := b.Handoff.Decline(b.ctx(t), session, []flow.AttemptID{attempt, {Execution: flow.ID{9}, Attempt: 1}}); err != nil {
 			t.Fatalf("decline: %v", err)
 		}
@@ -115,7 +115,7 @@ func declined(t *testing.T, b *bench) {
 	b.expect(t, session, said(a, 0, flow.EvRunning), flow.Fenced, next.NextSeq)
 }
 
-// What has begun, or is another session's, is not declined; what was cancelled meanwhile ends.
+// Attempts that have begun, or belong to another session, cannot be declined; cancelled ones end.
 func declinedTooLate(t *testing.T, b *bench) {
 	session, begun := b.held(t)
 	b.report(t, session, said(begun, 0, flow.EvRunning))
@@ -141,7 +141,7 @@ func declinedTooLate(t *testing.T, b *bench) {
 	}
 }
 
-// However many sessions take at once, each execution is handed off once.
+// With any number of sessions, each execution is handed off once.
 func takeOnce(t *testing.T, b *bench) {
 	const sessions, all = 4, 100
 	ids := map[flow.ID]bool{}
@@ -175,7 +175,7 @@ func takeOnce(t *testing.T, b *bench) {
 	}
 }
 
-// Where a session may have several calls under way, each is given work of its own.
+// If a session may have several calls at once, each gets different work.
 func takeTwice(t *testing.T, b *bench) {
 	calls := handoff.Calls(b.Handoff)
 	if calls == 1 {

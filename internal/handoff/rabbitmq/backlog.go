@@ -10,9 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Backlog implements brokerrpc.Transport. Over AMQP RabbitMQ tells only how many messages of a queue it has given to no reader. It does
-// not tell how many other servers are handling, nor bytes, nor ages. The oldest undelivered message is at most as old as the
-// last look that found none.
+// Backlog implements brokerrpc.Transport. Over AMQP RabbitMQ reports only how many messages of a queue it has given to no reader: not how
+// many other servers are handling, nor bytes, nor ages. The oldest undelivered message is at most as old as the last read that found none.
 func (f *Broker) Backlog(ctx context.Context) (map[brokerrpc.Line]brokerrpc.Depth, error) {
 	all := map[brokerrpc.Line]brokerrpc.Depth{}
 	for _, line := range brokerrpc.Lines() {

@@ -14,7 +14,7 @@ import (
 // mostListed is how many dead letters are listed.
 const mostListed = 1000
 
-// Dead implements brokerrpc.Transport. It fetches the messages and gives back those that are to stay. Meanwhile other readers do not see
+// Dead implements brokerrpc.Transport. It fetches the messages and gives back those that must stay. Meanwhile other readers do not see
 // them.
 func (f *Broker) Dead(ctx context.Context, do brokerrpc.DeadAction) (all []brokerrpc.DeadLetter, err error) {
 	c, err := f.reading.at(ctx)
@@ -26,7 +26,7 @@ func (f *Broker) Dead(ctx context.Context, do brokerrpc.DeadAction) (all []broke
 		return nil, err
 	}
 	defer c.shut(ch) // gives back the messages that were fetched
-	// only those counted at the first look, because a message that is sent again may be dead-lettered again at once
+	// only those counted at first, because a message that is sent again may be dead-lettered again at once
 	for most := mostListed; len(all) < most; {
 		var d amqp.Delivery
 		there := false
@@ -52,7 +52,7 @@ func (f *Broker) Dead(ctx context.Context, do brokerrpc.DeadAction) (all []broke
 	return all, nil
 }
 
-// deadLetter reads a message that a server has dead-lettered, or that the broker has dead-lettered after too many deliveries.
+// readDeadLetter reads a message that a server has dead-lettered, or that the broker has dead-lettered after too many deliveries.
 func (f *Broker) readDeadLetter(d amqp.Delivery) brokerrpc.DeadLetter {
 	l := brokerrpc.DeadLetter{ID: d.MessageId, Size: len(d.Body)}
 	deadAt := d.Timestamp

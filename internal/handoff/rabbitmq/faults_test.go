@@ -41,7 +41,7 @@ func within(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// sent sends until the broker takes it.
+// sent sends until the broker accepts it.
 func sent(t *testing.T, f brokerrpc.Transport, line brokerrpc.Line, body string) {
 	t.Helper()
 	within(t, "the broker takes a message", func() bool { return f.Send(t.Context(), line, []byte(body), 0) == nil })
@@ -68,7 +68,7 @@ func (c *tally) has(body string) func() bool {
 	}
 }
 
-// The faults of a RabbitMQ, one after another, since a start takes seconds.
+// The faults of a RabbitMQ, one after another, because a start takes seconds.
 func TestFaultsOfTheBroker(t *testing.T) {
 	t.Parallel()
 	s := rabbitmqtest.Start(t)
@@ -80,7 +80,7 @@ func TestFaultsOfTheBroker(t *testing.T) {
 	t.Run("Restarted", func(t *testing.T) { restarted(t, s, s.URL()+"?namespace=restarted") })
 }
 
-// The access rules of docs/brokers.md are enough, and what lacks is said.
+// The access rules of docs/brokers.md are enough, and errors name a missing right.
 func accessRules(t *testing.T, s *rabbitmqtest.Server, _ string) {
 	text, err := os.ReadFile("../../../docs/brokers.md")
 	if err != nil {
@@ -129,7 +129,7 @@ func accessRules(t *testing.T, s *rabbitmqtest.Server, _ string) {
 	opening(t, rabbitmq.Options{URL: url("plant", "prod"), Installation: "one"}, "docs/brokers.md lists what it needs")
 }
 
-// Connections that are closed are made again, lines and reply queues are read on.
+// Closed connections are opened again, and lines and reply queues are read on.
 func connectionsClosed(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	c := &tally{of: map[string]int{}}
@@ -151,7 +151,7 @@ func connectionsClosed(t *testing.T, s *rabbitmqtest.Server, url string) {
 	b.Close()
 }
 
-// A message that is in hand while the connection is lost is not begun a second time, and is settled.
+// A message in hand when the connection is lost is not begun a second time, and is settled.
 func letterRejoined(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
 	entered, goOn := make(chan struct{}), make(chan struct{})
@@ -175,12 +175,12 @@ func letterRejoined(t *testing.T, s *rabbitmqtest.Server, url string) {
 		lines, err := server.Backlog(t.Context())
 		return err == nil && lines[brokerrpc.Tells] == brokerrpc.Depth{}
 	})
-	within(t, "the broker has nothing in hand", func() bool { // it tells what it has counted a moment ago
+	within(t, "the broker has nothing in hand", func() bool { // its counts are a moment old
 		return strings.Contains(s.Ctl("list_queues", "--no-table-headers", "name", "messages"), "pawl.letterrejoined.tell\t0")
 	})
 }
 
-// While the broker is short of memory nothing is sent, and what is there is taken out; then sending goes on.
+// While the broker is short of memory nothing is sent, but messages are taken out; afterwards sending continues.
 func alarm(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	for i := range 20 {
@@ -208,7 +208,7 @@ func alarm(t *testing.T, s *rabbitmqtest.Server, url string) {
 	within(t, "the message after", c.has("room"))
 }
 
-// Servers whose namespace another installation has come to have while its queues were deleted say so and serve nothing.
+// If another installation gets the namespace while the queues of the servers are deleted, the servers report that and serve nothing.
 func ownerDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	var said lines
 	f, err := rabbitmq.Open(t.Context(), rabbitmq.Options{URL: url, Installation: "one", Log: slog.New(slog.NewTextHandler(&said, nil))})
@@ -244,14 +244,14 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// A broker that does not answer any more is given up, in time, and found again.
+// A broker that stops answering is given up in time, and found again.
 func stopped(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	c := &tally{of: map[string]int{}}
 	served(t, server, brokerrpc.Tells, c.take)
 	sent(t, worker, brokerrpc.Tells, "before")
 	s.Signal(syscall.SIGSTOP)
-	// Its threads stop a moment after the signal is sent: a message may still be confirmed.
+	// Its threads stop a moment after the signal: a message may still be confirmed.
 	within(t, "a message that is not confirmed", func() bool {
 		began := time.Now()
 		err := worker.Send(t.Context(), brokerrpc.Tells, []byte("meanwhile"), 0)
@@ -265,7 +265,7 @@ func stopped(t *testing.T, s *rabbitmqtest.Server, url string) {
 	within(t, "the message after", c.has("after"))
 }
 
-// A queue that neither takes in nor gives out, as one without a leader after the broker was killed, is made again.
+// A queue that neither accepts nor delivers, like one without a leader after the broker was killed, is made again.
 func queueStuck(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	s.Ctl("eval", "sys:suspend('%2F_pawl.queuestuck.tell').")
@@ -294,7 +294,7 @@ func otherLineStuck(t *testing.T, s *rabbitmqtest.Server, url string) {
 	sent(t, worker, brokerrpc.Logs, "after")
 }
 
-// Messages are dead-lettered also when the queue of the dead ones was deleted.
+// Messages are dead-lettered even if the queue of dead letters was deleted.
 func deadDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
 	served(t, server, brokerrpc.Tells, func(context.Context, brokerrpc.Message) error {
@@ -309,8 +309,8 @@ func deadDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
 }
 
 // Messages that the broker has confirmed survive its death, and so do most reply queues, without their messages. On a machine with 10 times
-// the work of its processors RabbitMQ 3.10 had forgotten 7 of 180 reply queues that it had made just before it was killed: then both sides
-// are told, and the worker makes another.
+// the work of its processors, RabbitMQ 3.10 lost 7 of 180 reply queues that it had made just before it was killed: then both sides learn
+// that, and the worker makes another.
 func restarted(t *testing.T, s *rabbitmqtest.Server, url string) {
 	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
 	sent(t, worker, brokerrpc.Tells, "before")

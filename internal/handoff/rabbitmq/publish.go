@@ -21,18 +21,18 @@ var errNoQueue = errors.New("no such queue")
 // deliver them.
 const channelLife = 10 * time.Second
 
-// publisher publishes over a channel and passes the broker's answer to each publication: confirmed, refused because the queue
-// is full, or returned because there is no such queue. The library passes confirmations on in the order of the publications, so
-// reports and logs have publishers of their own: a queue of theirs that does not answer holds up no renewal of a lease.
+// publisher publishes over a channel and passes the broker's answer to each publication: confirmed, refused because the queue is full, or
+// returned because there is no such queue. The library passes confirmations on in the order of the publications, so reports and logs have
+// publishers of their own: if one of their queues does not answer, it does not delay renewals of leases.
 type publisher struct {
 	c     *connection
-	own   bool // it is the publisher of one line, and the connection has another for what is urgent
+	own   bool // it publishes to one line, and the connection has another one for urgent messages
 	ch    *amqp.Channel
 	until time.Time // then another publisher replaces it
 
 	mu      sync.Mutex
 	waiting map[uint64]*publication // by their numbers on the channel
-	stale   bool                    // another publisher is to replace it: a queue did not exist, and is being made, or does not answer
+	stale   bool                    // another publisher must replace it: a queue did not exist, and is being made, or does not answer
 	retired bool                    // another publisher has replaced it; it is closed when all its publications are confirmed
 	over    bool                    // the channel is closed
 	why     error
@@ -59,8 +59,7 @@ func newPublisher(ctx context.Context, c *connection, own bool) (*publisher, err
 	return p, nil
 }
 
-// listen takes the broker's answers until the channel is closed. For a publication that is returned the broker says so before
-// it confirms it.
+// listen takes the broker's answers until the channel is closed. For a returned publication the broker sends that before its confirmation.
 func (p *publisher) listen(closed <-chan *amqp.Error, returns <-chan amqp.Return, confirms <-chan amqp.Confirmation) {
 	for confirms != nil {
 		select {
@@ -120,7 +119,7 @@ func (p *publisher) forget(seq uint64) *publication {
 		delete(p.waiting, seq)
 	}
 	if p.retired && len(p.waiting) == 0 {
-		go p.c.shut(p.ch) // shut waits for an answer, and for that listen must be free
+		go p.c.shut(p.ch) // shut waits for an answer, which only listen can read
 	}
 	return w
 }
@@ -175,9 +174,9 @@ func (f *Broker) publish(ctx context.Context, queue string, m amqp.Publishing) e
 	}
 }
 
-// notConfirmed gives a publication up. If the broker has blocked the connection, it has said so and confirms nothing; otherwise
-// the connection, or the queue, is stuck. A publisher of one line is replaced: if the connection is stuck, the broker does not
-// answer that either.
+// notConfirmed gives up a publication. If the broker has blocked the connection, it has reported that and confirms nothing; otherwise the
+// connection, or the queue, is stuck. A publisher of one line is replaced: if the connection is stuck, the broker does not answer the
+// replacement either.
 func (p *publisher) notConfirmed(seq uint64) {
 	w := p.forget(seq)
 	if w == nil {

@@ -1,12 +1,13 @@
-// Package rabbitmq is a broker's transport on RabbitMQ, version 3.10 or later. Nothing in RabbitMQ is needed to recover: if it loses
-// everything, work pauses and goes on.
+// Package rabbitmq is a broker's transport on RabbitMQ, version 3.10 or later. Nothing in RabbitMQ is needed for recovery: if it loses
+// everything, work pauses and then continues.
 //
 // A namespace NS has these queues, all of them at the default exchange:
 //
 //	pawl.NS.ask, .tell, .log   the lines, quorum queues
 //	pawl.NS.dead               dead letters, a quorum queue
-//	pawl.NS.owner              always empty: one of its arguments says which installation the namespace belongs to
-//	pawl.NS.to.USER.NAME        a reply queue, a classic queue that its owner alone reads, deleted by RabbitMQ after the owner has died
+//
+// |	pawl.NS.owner              always empty: one of its arguments names the installation that owns the namespace
+// |	pawl.NS.to.USER.NAME        a reply queue, a classic queue that only its owner reads, deleted by RabbitMQ after the owner has died
 //
 // Servers make all queues except the reply queues, which workers make. The broker confirms every publication, and returns one
 // whose queue does not exist.
@@ -40,11 +41,11 @@ type Options struct {
 	// Installation names the database behind the servers that share a namespace. It is empty for workers, which neither
 	// check it nor make lines.
 	Installation string
-	// MostBytes is the most bytes of messages in Tells and in Logs; 0: 256 MB. All servers must use the same number.
+	// MostBytes bounds the bytes of messages in Tells and in Logs; 0: 256 MB. All servers must use the same number.
 	MostBytes int64
 }
 
-// Transport is a RabbitMQ, as brokerrpc.Broker.
+// Broker is a brokerrpc.Broker on RabbitMQ.
 type Broker struct {
 	o           Options
 	urls        []string // of the nodes, without the namespace
@@ -55,8 +56,8 @@ type Broker struct {
 
 	ctx  context.Context // ends when the transport is closed
 	stop context.CancelFunc
-	// A broker that has no memory or disk left does not read from connections that publish. So a server reads lines over a
-	// connection on which it publishes nothing, and can go on taking messages out. A worker has one connection for both.
+	// A broker without free memory or disk does not read from connections that publish. So a server reads lines over a connection on which it
+	// publishes nothing, and can still take messages out. A worker has one connection for both.
 	sending, reading *link
 
 	mu     sync.Mutex
@@ -65,7 +66,7 @@ type Broker struct {
 }
 
 const (
-	// mostBytes is the bound on Tells and on Logs; mostAskBytes and mostDeadBytes are those on the others.
+	// mostBytes bounds Tells and Logs; mostAskBytes and mostDeadBytes bound the others.
 	mostBytes     = 256 << 20
 	mostAskBytes  = 64 << 20
 	mostDeadBytes = 64 << 20
@@ -75,8 +76,8 @@ const (
 	// RabbitMQ, unlike Redis, counts each loss of a connection, even for messages that no take had begun: good reports would
 	// be dead-lettered when a connection is lost several times.
 	mostTries = 16
-	// replyQueueLife is how long a reply queue exists without a reader: two leases. messageLife is how long a message exists: the
-	// process that waits for it has asked again by then.
+	// replyQueueLife is how long a reply queue exists without a reader: two leases. messageLife is how long a message exists: the process that
+	// waits for it has asked again by then.
 	replyQueueLife = time.Minute
 	messageLife    = 30 * time.Second
 	maxReplyQueue  = 16 << 20
@@ -115,9 +116,8 @@ func parseURL(text string) (nodes []*url.URL, namespace string, err error) {
 	return nodes, namespace, nil
 }
 
-// Open connects. Its error says what is wrong with the broker at the URL: it does not answer, refuses the password, is too old,
-// has no such vhost or has queues with other arguments, or another installation has the namespace. The caller must close the
-// transport.
+// Open connects. Its error describes the fault of the broker at the URL: it does not answer, refuses the password, is too old, has no such
+// vhost or has queues with other arguments, or another installation has the namespace. The caller must close the transport.
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	nodes, namespace, err := parseURL(o.URL)
 	if err != nil {

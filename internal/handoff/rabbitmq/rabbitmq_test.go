@@ -29,7 +29,7 @@ func open(t *testing.T, o rabbitmq.Options) *rabbitmq.Broker {
 	return f
 }
 
-// noted notes the names of reply queues.
+// noted records the names of reply queues.
 type noted struct {
 	brokerrpc.Transport
 	replyQueues *names
@@ -71,7 +71,7 @@ func TestTransport(t *testing.T) {
 	})
 }
 
-// What cannot work is said at the start, with what to do.
+// Faults that make the broker unusable are reported at the start, with the remedy.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	base := rabbitmqtest.URL(t)
@@ -122,7 +122,7 @@ func TestOpen(t *testing.T) {
 	opening(t, rabbitmq.Options{URL: base, Installation: "one", MostBytes: 1 << 20}, ".tell is there with other arguments")
 }
 
-// opening expects that opening fails.
+// opening expects an error of Open.
 func opening(t *testing.T, o rabbitmq.Options, want string) {
 	t.Helper()
 	f, err := rabbitmq.Open(t.Context(), o)

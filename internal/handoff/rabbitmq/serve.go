@@ -71,7 +71,7 @@ func (f *Broker) Serve(ctx context.Context, line brokerrpc.Line, most int, take 
 	c.hand.Wait()
 }
 
-// heal counts how often in a row the queue has not answered, and makes the queue anew if that does not end.
+// heal counts how often in a row the queue has not answered, and makes the queue anew if that continues.
 func (c *counter) heal(err error, silent int) int {
 	if !errors.Is(err, errNoAnswer) || !c.f.server() {
 		return 0
@@ -90,10 +90,9 @@ func (c *counter) heal(err error, silent int) int {
 	return silent
 }
 
-// read reads the line until ctx ends, or until the connection, the queue or the life of its channel has ended. It reports
-// whether it could subscribe. If a queue is deleted and made again at once, RabbitMQ 3.10 subscribes the reader to the new
-// queue by itself. It then takes the new queue's messages, numbered from 0 again, for ones that the reader has had, and keeps
-// them back until the channel is closed.
+// read reads the line until ctx ends, or until the connection, the queue or the life of its channel has ended. It reports whether it could
+// subscribe. If a queue is deleted and made again at once, RabbitMQ 3.10 subscribes the reader to the new queue by itself. It then mistakes
+// the new queue's messages, numbered from 0 again, for old ones of the reader, and keeps them back until the channel is closed.
 func (c *counter) read() (bool, error) {
 	conn, ch, deliveries, err := c.subscribe()
 	if err != nil {
@@ -136,8 +135,7 @@ func (c *counter) read() (bool, error) {
 			cancel() // messages delivered until then come before deliveries is closed
 			ended = true
 		case <-c.ctx.Done():
-			// Messages behind the last one that was given to a take go back with the channel, once the takes have
-			// settled theirs.
+			// Messages after the last one given to a take are returned with the channel, once the takes have settled theirs.
 			cancel()
 			c.hand.Wait()
 			conn.shut(ch)
@@ -234,8 +232,7 @@ func (f *Broker) release(line brokerrpc.Line, l *message) amqp.Delivery {
 	return l.latest
 }
 
-// settle acknowledges a message, dead-letters it or gives it back, as its take has decided. If that fails the message is delivered
-// again.
+// settle acknowledges a message, dead-letters it or gives it back, as its take has decided. If that fails the message is delivered again.
 func (c *counter) settle(l *message, taken error) {
 	if unreadable, dead := errors.AsType[*brokerrpc.Unreadable](taken); dead {
 		if taken = c.deadLetter(l, unreadable.Reason); taken != nil {

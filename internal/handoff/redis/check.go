@@ -48,7 +48,7 @@ func (f *Broker) info(ctx context.Context) (map[string]string, error) {
 	return info, nil
 }
 
-// limits says which of Redis's own limits is near, that is more than four fifths used: connections or memory.
+// limits returns which of Redis's own limits is near, that is, more than four fifths used: connections or memory.
 func limits(info map[string]string) (concern, remedy string) {
 	near := func(used, most string) bool {
 		u, err := strconv.ParseInt(info[used], 10, 64)

@@ -1,13 +1,16 @@
-// Package redis is a broker's transport on a Redis server, version 7 or later, with streams. Nothing in Redis is needed to recover: if
-// it is emptied, work pauses and goes on.
+// Package redis is a broker's transport on a Redis server, version 7 or later, with streams. Nothing in Redis is needed for recovery: if it
+// is emptied, work pauses and then continues.
 //
 // A namespace NS has these keys:
 //
 //	pawl:{NS}:ask, :tell, :log   streams: the lines, read by the group "servers"
 //	pawl:{NS}:bytes              hash: how many bytes of messages each line holds
-//	pawl:{NS}:to:NAME             stream: a reply queue, read by its owner alone, deleted by Redis a while after the owner has died
+//
+// |	pawl:{NS}:to:NAME             stream: a reply queue, read only by its owner, deleted by Redis a while after the owner has died
+//
 //	pawl:{NS}:dead               stream: dead letters
-//	pawl:{NS}:meta               hash: which installation the namespace belongs to
+//
+// |	pawl:{NS}:meta               hash: the installation that owns the namespace
 package redis
 
 import (
@@ -39,14 +42,14 @@ type Options struct {
 	Log *slog.Logger
 	// Installation names the database behind the servers that share a namespace; empty for workers, which do not check it.
 	Installation string
-	// MostBytes is the most bytes of messages in a line; 0: 256 MB.
+	// MostBytes bounds the bytes of messages in a line; 0: 256 MB.
 	MostBytes int64
 	// Stale is the time after which a message whose server is silent is delivered to another one; 0: 15 s. A server that
-	// handles a message says so three times in that time.
+	// is handling a message renews its claim three times in that time.
 	Stale time.Duration
 }
 
-// Transport is a Redis server, as brokerrpc.Broker.
+// Broker is a brokerrpc.Broker on a Redis server.
 type Broker struct {
 	o         Options
 	client    rueidis.Client
@@ -70,15 +73,15 @@ const (
 	staleAfter = 15 * time.Second
 	// oldAsk is the age in seconds at which asks are removed. Servers ignore those older than 20 s.
 	oldAsk = 30
-	// blockFor is how long Redis holds a read of a line before it answers that there is nothing. replyQueueBlock is the same for a
-	// reply queue and is longer, since there are as many reply queues as workers; a deleted reply queue is noticed after that time.
+	// blockFor is how long Redis holds a read of a line before it answers that there is nothing. replyQueueBlock is the same for a reply queue
+	// and is longer, because there are as many reply queues as workers; a deleted reply queue is noticed after that time.
 	blockFor        = time.Second
 	replyQueueBlock = 4 * time.Second
 	// connBuffer is how many bytes a connection buffers in each direction. Two connections of a worker are mostly idle.
 	connBuffer = 64 << 10
 	// replyQueueLife is how long a reply queue exists after its owner has last touched it: two leases.
 	replyQueueLife = time.Minute
-	// boxTouch is how often an owner touches its reply queue.
+	// replyQueueTouch is how often an owner touches its reply queue.
 	replyQueueTouch = 2 * time.Second
 )
 
@@ -95,8 +98,8 @@ func parseURL(text string) (rueidis.ClientOption, string, error) {
 	return o, namespace, nil
 }
 
-// Open connects. Its error says what is wrong with the server at the URL: it does not answer, refuses the password, is too old,
-// or another installation has the namespace. The caller must close the transport.
+// Open connects. Its error describes the fault of the server at the URL: it does not answer, refuses the password, is too old, or another
+// installation has the namespace. The caller must close the transport.
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	co, namespace, err := parseURL(o.URL)
 	if err != nil {
@@ -199,7 +202,7 @@ func (f *Broker) age(id string) time.Duration {
 	if err != nil || !f.timed.Load() {
 		return 0
 	}
-	return max(1, time.Now().Add(time.Duration(f.ahead.Load())).Sub(time.UnixMilli(n))) // 0: it cannot be told
+	return max(1, time.Now().Add(time.Duration(f.ahead.Load())).Sub(time.UnixMilli(n))) // 0: unknown
 }
 
 // readClock compares Redis's clock with this process's.

@@ -41,7 +41,7 @@ func TestTransport(t *testing.T) {
 	})
 }
 
-// What cannot work is said at the start, with what to do.
+// Faults that make the broker unusable are reported at the start, with the remedy.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, "--requirepass", "sesame")
@@ -77,7 +77,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A Redis that is too old is refused, with what to do.
+// A Redis that is too old is refused, with the remedy.
 func TestOldVersion(t *testing.T) {
 	t.Parallel()
 	version := regexp.MustCompile(`redis_version:([0-9.]+)`)
@@ -92,7 +92,7 @@ func TestOldVersion(t *testing.T) {
 	}
 }
 
-// A Redis that may evict what is in it is refused, with what to do. One that is told to evict later works on.
+// A Redis that may evict its keys is refused, with the remedy. One that is reconfigured to evict later continues to work.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
@@ -119,15 +119,15 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	expect("")
-	s.Do("CONFIG", "SET", "maxmemory", "1mb") // it uses as much with nothing in it
+	s.Do("CONFIG", "SET", "maxmemory", "1mb") // it uses as much when it is empty
 	expect("of its maxmemory of 1048576 bytes")
 	s.Do("CONFIG", "SET", "maxmemory", "0")
 	f = open(t, redis.Options{URL: s.URL()})
-	s.Do("CONFIG", "SET", "maxclients", "2") // the two that are open: nothing can connect, and f needs nothing more
+	s.Do("CONFIG", "SET", "maxclients", "2") // the two that are open: nothing can connect, and f needs no more
 	expect("maxclients is 2")
 }
 
-// While Redis has no memory left nothing is sent, and what is there is taken out; then sending goes on.
+// While Redis has no memory left nothing is sent, but messages are taken out; afterwards sending continues.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -172,7 +172,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// The access rules of docs/brokers.md are enough, and what lacks is said.
+// The access rules of docs/brokers.md are enough, and errors name a missing right.
 func TestAccessRules(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -229,7 +229,7 @@ func TestAccessRulesOfWorkers(t *testing.T) {
 	}
 }
 
-// An operator who deletes a line does not lock it: what was counted in it counts no more.
+// A line that an operator deletes can still be used: its old count of bytes is ignored.
 func TestLineDeleted(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -250,7 +250,7 @@ func TestLineDeleted(t *testing.T) {
 	}
 }
 
-// Dead letters are bounded in bytes: the oldest make room. All of them are listed, page after page.
+// Dead letters are bounded in bytes: the oldest are deleted. All of them are listed, page after page.
 func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	f := open(t, redis.Options{URL: redistest.URL(t)})

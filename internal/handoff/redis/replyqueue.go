@@ -17,7 +17,7 @@ import (
 // arrive in time are read again.
 const mostMessages = 8
 
-// replyQueue is a reply queue: a stream that its owner alone reads, without a group.
+// replyQueue is a reply queue: a stream that only its owner reads, without a group.
 type replyQueue struct {
 	f       *Broker
 	name    string
@@ -119,7 +119,7 @@ func (b *replyQueue) trim(ctx context.Context) {
 	}
 }
 
-// after is the lowest id behind one.
+// after is the lowest id after one.
 func after(id string) string {
 	ms, n, ok := cutID(id)
 	if !ok {

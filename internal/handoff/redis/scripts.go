@@ -2,8 +2,7 @@ package redis
 
 import "github.com/redis/rueidis"
 
-// Each script does in one step what must not be interrupted. All keys of a transport have one hash tag, so that a cluster keeps
-// them together.
+// Each script does in one step what must be atomic. All keys of a transport have one hash tag, so that a cluster keeps them together.
 
 // sendScript puts a message into a line unless the line is full. An empty line counts as having no bytes, whatever its counter
 // says, because an operator may have deleted the line.

@@ -95,7 +95,7 @@ func (f *Broker) inHand(line brokerrpc.Line) (ids []string) {
 	return ids
 }
 
-// settle deletes a message, dead-letters it or leaves it, as its take has decided. It tries for a few seconds only; a message that it
+// settle deletes a message, dead-letters it or leaves it, as its take has decided. It tries only for a few seconds; a message that it
 // leaves is delivered again.
 func (c *counter) settle(d delivery, taken error) {
 	unreadable, dead := errors.AsType[*brokerrpc.Unreadable](taken)
@@ -179,7 +179,7 @@ func (f *Broker) deadLetter(ctx context.Context, line brokerrpc.Line, d delivery
 // readLine reads new messages and delivers them, until ctx ends.
 func (f *Broker) readLine(ctx context.Context, c *counter) {
 	for failures := 0; ctx.Err() == nil; {
-		select { // reads only when a take is free: a message that waits here is kept from other servers
+		select { // reads only if a take is free: a message that waits here is withheld from other servers
 		case c.room <- struct{}{}:
 			<-c.room
 		case <-ctx.Done():
@@ -240,8 +240,8 @@ func (f *Broker) makeGroup(ctx context.Context, line brokerrpc.Line) error {
 	return nil
 }
 
-// tend looks after a line, a few times in the time after which a message is stale: it renews this server's claim on the messages
-// that it handles, and takes over those of dead servers.
+// tend maintains a line, several times in the time after which a message is stale: it renews this server's claim on the messages that it
+// handles, and takes over those of dead servers.
 func (f *Broker) tend(ctx context.Context, c *counter) {
 	every := f.o.Stale / 3
 	for ctx.Err() == nil {
@@ -280,9 +280,9 @@ func (f *Broker) tendOnce(ctx context.Context, c *counter) error {
 	return f.takeOver(asking, c)
 }
 
-// takeOver delivers messages whose servers have not renewed their claim for too long. A call looks at a part of the pending
-// messages, and the next one goes on from there; at 0-0 all have been looked at. While all takes of this server are busy, as in
-// an outage of the store, it takes nothing over, because every delivery counts towards the tries of a message.
+// takeOver delivers messages whose servers have not renewed their claim for too long. A call reads a part of the pending messages, and the
+// next one continues from there; at 0-0 all have been read. While all takes of this server are busy, for example in an outage of the store,
+// it takes nothing over, because every delivery counts towards the tries of a message.
 func (f *Broker) takeOver(ctx context.Context, c *counter) error {
 	line := c.line
 	for cursor := "0-0"; c.free() > 0; {

@@ -54,7 +54,7 @@ func (s *server) putBlob(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	deadline := http.NewResponseController(w) // not every writer has a deadline to set
+	deadline := http.NewResponseController(w) // some writers have no deadline
 	defer func() { _ = deadline.SetReadDeadline(time.Time{}) }()
 	n, err := carrier.PutBlob(r.Context(), session, q, readPieces(r.Body, func() {
 		_ = deadline.SetReadDeadline(time.Now().Add(blobStall))
@@ -64,7 +64,7 @@ func (s *server) putBlob(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	_ = write(w, http.StatusOK, stored{Size: n}) // a caller that gets no answer puts the blob again
+	_ = write(w, http.StatusOK, stored{Size: n}) // a caller without an answer puts the blob again
 }
 
 func (s *server) getBlob(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func (s *server) getBlob(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
 	if err := sendPieces(w, from, later); err != nil {
-		panic(http.ErrAbortHandler) // the caller sees that the transfer broke off, and asks for the rest
+		panic(http.ErrAbortHandler) // the caller notices the broken transfer, and asks for the rest
 	}
 }
 
@@ -156,7 +156,7 @@ func (c *Client) askBlob(ctx context.Context, method string, session flow.ID, q 
 	return nil, blobRefusal(res, raw)
 }
 
-// blobRefusal says why a call about a blob was refused.
+// blobRefusal is the reason why a call about a blob was refused.
 func blobRefusal(res *http.Response, raw []byte) error {
 	var a wire.Answer
 	said := json.Unmarshal(raw, &a) == nil && a.Error != ""

@@ -189,7 +189,7 @@ func (c *Client) post(ctx context.Context, name, secret string, in, out any) err
 	return refusal(res, raw)
 }
 
-// refusal says why a call was refused.
+// refusal is the reason why a call was refused.
 func refusal(res *http.Response, raw []byte) error {
 	var a wire.Answer
 	say := res.Status

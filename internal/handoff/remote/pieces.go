@@ -13,9 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// A blob is sent in pieces: the length in four bytes, most significant first, and then the bytes. A piece of length 0 is the
-// last, and the SHA-256 of all bytes follows it. By it both sides know that the whole blob has arrived, even through a proxy
-// that cuts connections.
+// A blob is sent in pieces: the length in four bytes, most significant first, and then the bytes. A piece of length 0 is the last, and the
+// SHA-256 of all bytes follows it. The hash tells both sides that the whole blob has arrived, even through a proxy that cuts connections.
 const mostPiece = 256 << 10
 
 // sendPieces writes the bytes of r until EOF as pieces. It calls moved after each one.
@@ -42,8 +41,8 @@ func sendPieces(w io.Writer, r io.Reader, moved func()) error {
 	}
 }
 
-// pieces reads the output of sendPieces. It returns EOF only if all bytes have arrived unchanged, and otherwise ErrUnavailable:
-// the blob is to be sent again.
+// pieces reads the output of sendPieces. It returns EOF only if all bytes have arrived unchanged, and otherwise ErrUnavailable: the blob
+// must be sent again.
 type pieces struct {
 	from  io.Reader
 	moved func() // called before each wait

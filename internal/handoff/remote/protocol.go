@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// Protocol is the version of the protocol. Each side refuses any other.
+// Protocol is the version of the protocol. Each side refuses other versions.
 const Protocol = "1"
 
 // Prefix is where a server mounts the Handler.
@@ -21,8 +21,8 @@ const (
 	secretHeader = "Pawl-Session-Secret"
 )
 
-// blobPath is where blobs are put and got: PUT and GET of blobPath?session=…&execution=…&attempt=…&name=…, with &from=… for an
-// offset. Their bytes are sent in pieces (pieces.go). Older servers answer 404 without a reason; older workers never ask.
+// blobPath is the path for blobs: PUT and GET of blobPath?session=…&execution=…&attempt=…&name=…, with &from=… for an offset.
+// Their bytes are sent in pieces (pieces.go). Older servers answer 404 without a reason; older workers do not call it.
 const blobPath = Prefix + "blob"
 
 const (

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 )
 
-// queue hands out what is put into it and counts the calls that it gets. What it does not implement is never called.
+// queue hands out what is put into it and counts the calls that it gets. Methods that it does not implement are never called.
 type queue struct {
 	handoff.Handoff
 	work    handoff.Assignment
@@ -41,7 +41,7 @@ func (q *queue) Open(context.Context, handoff.Session) (flow.ID, error) {
 	return flow.ID{7, byte(q.opened)}, nil
 }
 
-// Take claims just when its caller goes away.
+// Take claims at the moment its caller goes away.
 func (q *queue) Take(ctx context.Context, _ flow.ID, _ int) ([]handoff.Assignment, error) {
 	q.entered <- struct{}{}
 	<-ctx.Done()
@@ -75,7 +75,7 @@ func dial(t *testing.T, h http.Handler) (*remote.Client, *httptest.Server) {
 	return c, srv
 }
 
-// Servers that share the key serve each other's sessions, whichever a load balancer picks.
+// Servers with the same key serve each other's sessions, whichever a load balancer picks.
 func TestAnyServerServesASession(t *testing.T) {
 	t.Parallel()
 	q, key := &queue{}, []byte("shared by the servers")
@@ -95,7 +95,7 @@ func TestAnyServerServesASession(t *testing.T) {
 	}
 }
 
-// Ids of sessions are there for everybody to read; they open nothing.
+// Ids of sessions are public; they give no access.
 func TestStolenSession(t *testing.T) {
 	t.Parallel()
 	q := &queue{}

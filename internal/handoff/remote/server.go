@@ -16,10 +16,9 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// Handler serves workers in other processes over h; mount it at Prefix, behind the check of the caller's token. It is safe for
-// concurrent use. The secrets of sessions are made from key, so that only the worker that has opened a session can make calls
-// for it. Servers with the same key serve each other's sessions. An empty key is replaced by a random one: then sessions end
-// with the Handler.
+// Handler serves workers in other processes with h; mount it at Prefix, behind the check of the caller's token. It is safe for concurrent
+// use. The secrets of sessions are made from key, so that only the worker that has opened a session can make calls for it. Servers with the
+// same key serve each other's sessions. An empty key is replaced by a random one: then sessions end with the Handler.
 func Handler(h handoff.Handoff, key []byte) http.Handler {
 	s := &server{wire.NewServer(h, key, holds)}
 	mux := http.NewServeMux()
@@ -92,7 +91,7 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// call returns the handler of a call of a session that wire's Do answers.
+// call returns the handler of a session's call that wire's Do answers.
 func (s *server) call(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in wire.Asked
@@ -109,7 +108,7 @@ func (s *server) call(name string) http.HandlerFunc {
 	}
 }
 
-// begin reads a call of a session and checks what all of them have in common.
+// begin reads a call of a session and makes the checks that all calls need.
 func (s *server) begin(w http.ResponseWriter, r *http.Request, in *wire.Asked) (flow.ID, bool) {
 	if !read(w, r, in) {
 		return flow.ID{}, false
@@ -122,13 +121,12 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, in *wire.Asked) (
 	return id, true
 }
 
-// waits removes the write deadline of the server, which is meant for answers that do not wait. Not every writer has a deadline
-// to set.
+// waits removes the server's write deadline, which is for answers that do not wait. Some writers have no deadline.
 func waits(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pollFor + answerWithin))
 }
 
-// session is the session of that name, if the caller is the worker that opened it.
+// session is the session with that name, if the caller is the worker that opened it.
 func (s *server) session(w http.ResponseWriter, r *http.Request, name string) (flow.ID, bool) {
 	id, err := flow.ParseID(flow.SessionPrefix, name)
 	if err != nil {

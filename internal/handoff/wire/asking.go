@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// Asking has the methods of a handoff.Handoff that ask one thing of the server in the name of a session, however the calls travel.
+// Asking has the methods of a handoff.Handoff that make one call for a session, over any transport.
 type Asking struct {
-	// Do makes one call. A server that has nothing to say within the time for which it holds a call answers with nothing.
+	// Do makes one call. A server without a result within the time for which it holds a call answers with nothing.
 	Do func(ctx context.Context, session flow.ID, name string, in Asked) (Answer, error)
 }
 

@@ -48,7 +48,7 @@ func (s *Server) Carrier() handoff.BlobCarrier {
 	return carrier
 }
 
-// Secret is the secret that the opener of a session was told.
+// Secret is the secret that the opener of a session has got.
 func (s *Server) Secret(session flow.ID) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(session[:])
@@ -101,7 +101,7 @@ func checked(s handoff.Session) error {
 	return nil
 }
 
-// Resume opens a session in place of another one, whose secret the caller has shown.
+// Resume opens a session in place of another one, whose secret the caller has proved to know.
 func (s *Server) Resume(ctx context.Context, before flow.ID, in *Asked) (Opened, error) {
 	err := fmt.Errorf("%w: it resumes a session and does not say as which", handoff.ErrBadCall)
 	if in.Next != nil {
@@ -133,7 +133,7 @@ func Calls() []string {
 	return all
 }
 
-// Do answers any call of a session but Open, Resume and Take. The caller has shown the session's secret.
+// Do answers any call of a session except Open, Resume and Take. The caller has proved to know the session's secret.
 func (s *Server) Do(ctx context.Context, call string, session flow.ID, in *Asked) (Answer, error) {
 	do := calls[call]
 	if do == nil {

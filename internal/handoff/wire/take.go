@@ -16,7 +16,7 @@ import (
 // waiting call may break, and the server notices only later. Work that was claimed meanwhile is kept for the session's next
 // call, instead of being lost until Missed returns it.
 type poller struct {
-	turn  chan struct{}        // capacity 1: full while a call takes
+	turn  chan struct{}        // capacity 1: full while a call runs
 	kept  []handoff.Assignment // claimed work of a lost answer, or that did not fit into one
 	since time.Time            // when the Take returned that claimed it
 	each  int                  // average bytes of input of the latest claims
@@ -46,8 +46,8 @@ func (s *Server) poller(session flow.ID, n int) *poller {
 	key := pollerKey{session, n}
 	t := s.pollers[key]
 	if t == nil {
-		// Workers may die without closing their session. Work kept for a poller that has not asked for so long is
-		// another session's by now.
+		// Workers may die without closing their session. Work kept for a poller that has been silent for so long belongs to
+		// another session by now.
 		maps.DeleteFunc(s.pollers, func(_ pollerKey, other *poller) bool { return time.Since(other.asked) > s.holds.Take+s.Lease() })
 		t = &poller{turn: make(chan struct{}, 1)}
 		s.pollers[key] = t

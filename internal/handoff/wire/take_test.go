@@ -21,7 +21,7 @@ func serving(h handoff.Handoff) *Server {
 	return NewServer(h, []byte("secret"), Holds{Take: hold, Input: hold, Orders: hold})
 }
 
-// Of workers that die without a word nothing stays, least of all the work that was kept for them.
+// Nothing of workers that die silently is kept, especially not the work kept for them.
 func TestSeatsOfTheDead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestSeatsOfTheDead(t *testing.T) {
 	})
 }
 
-// late is a hand-off in which work comes after a wait, all of it at once.
+// late is a hand-off in which work comes after a wait, all at once.
 type late struct {
 	handoff.Handoff
 	after time.Duration
@@ -63,8 +63,8 @@ func (l *late) Take(ctx context.Context, _ flow.ID, _ int) ([]handoff.Assignment
 	return work, nil
 }
 
-// The age of claimed work that waits for the next call counts from its claim, not from the beginning of the poll in which it
-// was claimed: a poll may last longer than half a lease.
+// The age of claimed work that waits for the next call counts from its claim, not from the beginning of its poll, which may last longer
+// than half a lease.
 func TestWorkClaimedLateInAPoll(t *testing.T) {
 	t.Parallel()
 	const each = 9 << 20 // two do not fit into one answer
@@ -115,8 +115,8 @@ func (a *abandoned) Take(ctx context.Context, _ flow.ID, _ int) ([]handoff.Assig
 	return work, ctx.Err()
 }
 
-// Work whose caller hung up waits for the session's next call, for half a lease after its claim and no longer: the engine
-// may have taken it back by then.
+// Work of a call that was given up waits for the session's next call, for half a lease after its claim and no longer: the engine may have
+// taken it back by then.
 func TestAbandonedWork(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -140,7 +140,7 @@ func TestAbandonedWork(t *testing.T) {
 	}
 }
 
-// takeOnce makes one call of Take; one whose caller has hung up has no answer.
+// takeOnce makes one call of Take; a call that was given up has no answer.
 func takeOnce(t *testing.T, ctx context.Context, s *Server) (work []handoff.Assignment) {
 	t.Helper()
 	err := s.Take(ctx, flow.ID{7}, &Asked{N: 10}, func(_ context.Context, a Answer) error {
@@ -156,7 +156,7 @@ func takeOnce(t *testing.T, ctx context.Context, s *Server) (work []handoff.Assi
 	return work
 }
 
-// The calls of one session that wait side by side have pollers of their own: the next call of one ends no other.
+// The parallel calls of one session have separate pollers: the next call of one does not end another.
 func TestSeatsOfOneSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestSupersededWhileAnswering(t *testing.T) {
 		go func() {
 			defer close(over)
 			_ = s.Take(t.Context(), flow.ID{7}, &Asked{N: 1}, func(latest context.Context, _ Answer) error {
-				<-latest.Done() // as a transfer does whose receiver is gone
+				<-latest.Done() // like a transfer whose receiver is gone
 				return latest.Err()
 			})
 		}()
@@ -214,7 +214,7 @@ func TestSupersededWhileAnswering(t *testing.T) {
 	})
 }
 
-// Log chunks that no store would keep are refused, so that nobody hands them in again and again.
+// Log chunks that no store accepts are refused, so that they are not sent again and again.
 func TestLogRefused(t *testing.T) {
 	t.Parallel()
 	good := flow.LogChunk{Execution: flow.ID{1}, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}
@@ -238,7 +238,7 @@ func TestLogRefused(t *testing.T) {
 	}
 }
 
-// A call that comes again, or after a later one of its poller, is not answered, and does not end the later one.
+// A call that is repeated, or older than a later one of its poller, is not answered, and does not end the later one.
 func TestRepeatedTake(t *testing.T) {
 	t.Parallel()
 	s := serving(&late{work: []handoff.Assignment{{Attempt: 1}}})
@@ -258,8 +258,8 @@ func TestRepeatedTake(t *testing.T) {
 	}
 }
 
-// An answer may come although the server gives it up, since the next call of its poller is there before the broker has
-// confirmed the answer. That call says whether it has come: if so it gets other work, and otherwise the same again.
+// An answer may arrive although the server gives it up, because the next call of its poller comes before the broker has confirmed the
+// answer. That call tells whether the answer has arrived: if so it gets other work, and otherwise the same again.
 func TestAnswerCameAllTheSame(t *testing.T) {
 	t.Parallel()
 	first, second := handoff.Assignment{Execution: flow.ID{1}, Attempt: 1}, handoff.Assignment{Execution: flow.ID{2}, Attempt: 1}

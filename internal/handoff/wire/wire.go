@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// The calls. Each has the name of the method of handoff.Handoff that it carries.
+// The calls. Each has the name of its method in handoff.Handoff.
 const (
 	Open    = "open"
 	Resume  = "resume"
@@ -39,19 +39,19 @@ const (
 	MostAnswer = 1 << 30
 )
 
-// ErrRepeated means that a call of Take has come before, or that its poller has made a later one. The worker has the answer of
-// the first delivery, or does not wait for it any more.
+// ErrRepeated means that a call of Take has come before, or that its poller has made a later one. The worker has the answer to the first
+// delivery, or does not wait for it any more.
 var ErrRepeated = errors.New("the call has come before")
 
 // Opened answers Open and Resume.
 type Opened struct {
 	Session string `json:"session"`
 	Secret  string `json:"secret"`
-	// Work is the work that a session has taken over from the previous one.
+	// Work is the work that a session has inherited from the previous one.
 	Work []handoff.Assignment `json:"work,omitempty"`
 }
 
-// Asked is the body of every call but Open, whose body is the session. A call uses the fields that it needs.
+// Asked is the body of every call but Open, whose body is the session. A call sets the fields that it needs.
 type Asked struct {
 	Session string `json:"session"`
 	N       int    `json:"n,omitempty"`

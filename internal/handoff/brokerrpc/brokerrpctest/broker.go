@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Missing skips a test loudly, and fails it where everything was to be installed.
+// Missing skips a test with a warning, and fails it if everything should be installed.
 func Missing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("PAWL_TEST_STRICT") != "" {
@@ -17,7 +17,7 @@ func Missing(t *testing.T, what string) {
 	t.Skip("NOT TESTED: " + what)
 }
 
-// URL is the URL of the broker that a variable names, with a namespace of the test's own.
+// URL is the URL of the broker in a variable, with a namespace of the test's own.
 func URL(t *testing.T, variable string) string {
 	t.Helper()
 	base := os.Getenv(variable)
@@ -29,7 +29,7 @@ func URL(t *testing.T, variable string) string {
 	return base + "?namespace=test-" + hex.EncodeToString(raw)
 }
 
-// Await waits until a broker that was started answers.
+// Await waits until a started broker answers.
 func Await(t *testing.T, most time.Duration, answers func() error) {
 	t.Helper()
 	deadline := time.Now().Add(most)

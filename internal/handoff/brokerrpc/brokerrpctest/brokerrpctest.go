@@ -13,17 +13,17 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Rig is a broker, new and empty, with messages that are stale after about a second.
+// Rig is a new, empty broker, whose messages are stale after about a second.
 type Rig struct {
-	// Transport gives another process's connection to the broker.
+	// Transport returns another process's connection to the broker.
 	Transport func(t *testing.T) brokerrpc.Transport
-	// Full gives one whose lines hold fewer than 200 messages of 100 KB.
+	// Full returns one whose lines hold fewer than 200 messages of 100 KB.
 	Full func(t *testing.T) brokerrpc.Transport
 	// Flush empties the broker.
 	Flush func(t *testing.T)
 	// Tries is how often a message is delivered before it is dead-lettered; 0: brokerrpc.MostTries.
 	Tries int
-	// Blind is a broker that tells how many messages no server has been given, and of a line nothing else.
+	// Blind is a broker that reports only how many messages of a line no server has got.
 	Blind bool
 }
 
@@ -63,7 +63,7 @@ func Exercise(t *testing.T, build func(t *testing.T) *Rig) {
 	}
 }
 
-// Row runs rows of the suite that need nothing else of the rig than a transport, one after another.
+// Row runs rows of the suite that need only a transport, one after another.
 func Row(t *testing.T, r *Rig, names ...string) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) { rows[name](t, r) })
@@ -85,7 +85,7 @@ func send(t *testing.T, o brokerrpc.Transport, line brokerrpc.Line, bodies ...st
 	}
 }
 
-// sendAgain is send to a broker whose lines are being made again: it may refuse a message for that moment, and callers try again.
+// sendAgain retries a send while a broker's lines are being made again: it may refuse messages at that moment.
 func sendAgain(t *testing.T, o brokerrpc.Transport, line brokerrpc.Line, body string) {
 	t.Helper()
 	for ctx := within(t); ; {
@@ -116,7 +116,7 @@ func serve(t *testing.T, o brokerrpc.Transport, line brokerrpc.Line, most int, t
 	return stop
 }
 
-// collect serves a line and gives what comes.
+// collect serves a line and returns its messages.
 func collect(t *testing.T, o brokerrpc.Transport, line brokerrpc.Line) <-chan brokerrpc.Message {
 	got := make(chan brokerrpc.Message, 1000)
 	serve(t, o, line, 10, func(_ context.Context, l brokerrpc.Message) error {
@@ -160,7 +160,7 @@ func empty(line brokerrpc.Line) func(map[brokerrpc.Line]brokerrpc.Depth) bool {
 	}
 }
 
-// What is sent is delivered, also what was sent before there was a server; what was settled is gone.
+// Sent messages are delivered, even if they were sent before there was a server; settled ones are gone.
 func delivered(t *testing.T, r *Rig) {
 	for _, line := range brokerrpc.Lines() {
 		o := r.Transport(t)
@@ -177,7 +177,7 @@ func delivered(t *testing.T, r *Rig) {
 	}
 }
 
-// A message goes to one of the servers, and all of them take their share.
+// A message goes to one of the servers, and all of them get a share.
 func manyServers(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	var mu sync.Mutex
@@ -210,7 +210,7 @@ func manyServers(t *testing.T, r *Rig) {
 
 var errNotNow = errors.New("not now")
 
-// A message that a server could not deal with is delivered again.
+// A message that a server could not handle is delivered again.
 func repeated(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	got := make(chan brokerrpc.Message, 10)
@@ -230,7 +230,7 @@ func repeated(t *testing.T, r *Rig) {
 	eventually(t, o, "the line is empty", empty(brokerrpc.Tells))
 }
 
-// The messages of a server that is gone come to another.
+// The messages of a dead server are delivered to another.
 func serverGone(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	entered := make(chan struct{}, 10)
@@ -251,7 +251,7 @@ func serverGone(t *testing.T, r *Rig) {
 	eventually(t, o, "the line is empty", empty(brokerrpc.Tells))
 }
 
-// A message that a server has in hand for long goes to no other.
+// A message that a server handles for a long time goes to no other server.
 func inHand(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	entered, goOn := make(chan struct{}), make(chan struct{})
@@ -272,7 +272,7 @@ func inHand(t *testing.T, r *Rig) {
 	eventually(t, o, "the line is empty", empty(brokerrpc.Tells))
 }
 
-// A call is delivered once, whatever becomes of it.
+// A call is delivered once, whatever its handler returns.
 func askedOnce(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	got := make(chan brokerrpc.Message, 10)
@@ -290,7 +290,7 @@ func askedOnce(t *testing.T, r *Rig) {
 	}
 }
 
-// A call that no server was given while it was valid is not delivered, or its age says so.
+// A call that no server got while it was valid is not delivered, or its age shows that.
 func askedLate(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	const valid = 200 * time.Millisecond
@@ -326,7 +326,7 @@ func largeMessage(t *testing.T, r *Rig) {
 	}
 }
 
-// A full line takes no more until servers have taken something out.
+// A full line accepts no more messages until servers have taken some out.
 func busy(t *testing.T, r *Rig) {
 	o := r.Full(t)
 	body := bytes.Repeat([]byte("x"), 100<<10)

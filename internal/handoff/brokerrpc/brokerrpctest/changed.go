@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Changed is the address of a way to a broker on which a function changes what the broker answers, piece by piece as it
-// is read: so it may be taken for another version.
+// Changed is the address of a proxy to a broker. A function changes the broker's answers, piece by piece as they are read, for example to
+// show another version.
 func Changed(t *testing.T, addr string, change func(piece []byte)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,7 +32,7 @@ func Changed(t *testing.T, addr string, change func(piece []byte)) string {
 	return l.Addr().String()
 }
 
-// carry passes on what is read from one connection to another until either closes.
+// carry copies the bytes of one connection to another until either closes.
 func carry(to, from net.Conn, change func([]byte)) {
 	defer to.Close()
 	for piece := make([]byte, 64<<10); ; {

@@ -48,7 +48,7 @@ func deadLettered(t *testing.T, r *Rig) {
 	}
 }
 
-// Putting dead letters back comes to an end also when they are dead-lettered again at once.
+// Redriving dead letters ends even if they are dead-lettered again at once.
 func deadLetteredAgain(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	serve(t, o, brokerrpc.Tells, 10, func(context.Context, brokerrpc.Message) error { return &brokerrpc.Unreadable{Reason: "x"} })
@@ -86,7 +86,7 @@ func dropped(t *testing.T, r *Rig) {
 	}
 }
 
-// An ask that was dead-lettered is not sent again: it would count as new.
+// A dead-lettered ask is not sent again: it would seem new.
 func askDeadLettered(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	got := make(chan brokerrpc.Message, 10)
@@ -107,7 +107,7 @@ func askDeadLettered(t *testing.T, r *Rig) {
 	}
 }
 
-// A message that is delivered again and again, as one that kills its readers is, ends among the dead ones.
+// A message that is never settled, for example because it kills its readers, is dead-lettered.
 func unsettled(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	var mu sync.Mutex

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// A broker that is emptied goes on: lines are made again, and owners of reply queues learn that theirs are gone.
+// An emptied broker continues to work: lines are made again, and owners of reply queues learn that these are gone.
 func flushed(t *testing.T, r *Rig) {
 	o, server := r.Transport(t), r.Transport(t)
 	got := collect(t, server, brokerrpc.Tells)
@@ -53,7 +53,7 @@ func flushed(t *testing.T, r *Rig) {
 	})
 }
 
-// What was in hand when the broker was emptied counts no more when it is settled.
+// Messages in hand when the broker was emptied are not counted when they are settled.
 func flushedInHand(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	entered, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -63,7 +63,7 @@ func flushedInHand(t *testing.T, r *Rig) {
 		return nil
 	})
 	settle := sync.OnceFunc(func() { close(goOn) })
-	t.Cleanup(settle) // the server, which is stopped after this, waits for what it has in hand
+	t.Cleanup(settle) // the server, which is stopped after this, waits for its messages in hand
 	send(t, o, brokerrpc.Tells, "lost")
 	<-entered
 	r.Flush(t)

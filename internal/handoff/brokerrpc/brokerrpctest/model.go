@@ -1,4 +1,4 @@
-// Package brokerrpctest is the conformance suite of brokers, and a broker in memory that can misbehave in every way in which brokers do.
+// Package brokerrpctest is the conformance suite of brokers, and a broker in memory with every fault that brokers may have.
 package brokerrpctest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Fate is what becomes of a message, or of a message to a reply queue, that the broker has confirmed.
+// Fate is the fate of a confirmed message to a line or to a reply queue.
 type Fate struct {
 	Lost   bool
 	Copies int           // beside itself
@@ -24,9 +24,9 @@ type Fate struct {
 
 // Model is a broker in memory. Its zero value works without faults.
 type Model struct {
-	// Fate decides what becomes of each message to a line, and to a reply queue ("box"); nil: all arrive once, at once and in order.
+	// Fate decides the fate of each message to a line, and to a reply queue ("box"); nil: all arrive once, at once and in order.
 	Fate func(to string) Fate
-	// MostLetters is how many messages a line holds; 0: 10,000.
+	// MaxMessages is how many messages a line holds; 0: 10,000.
 	MaxMessages int
 
 	mu          sync.Mutex
@@ -63,7 +63,7 @@ func (m *Model) lock() {
 	}
 }
 
-// tell wakes those who wait for messages. The caller holds the lock.
+// tell wakes those waiting for messages. The caller holds the lock.
 func (m *Model) tell() {
 	close(m.changed)
 	m.changed = make(chan struct{})
@@ -83,7 +83,7 @@ func (m *Model) tellAll() {
 	}
 }
 
-// Down makes the broker answer nothing, or answer again.
+// Down makes the broker stop answering, or answer again.
 func (m *Model) Down(down bool) {
 	m.lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *Model) Down(down bool) {
 	m.tellAll()
 }
 
-// Flush loses everything: messages, also those in hand, and reply queues.
+// Flush deletes everything: messages, including those in hand, and reply queues.
 func (m *Model) Flush() {
 	m.lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *Model) Flush() {
 	m.lines, m.replyQueues, m.dead = map[brokerrpc.Line][]*modelMessage{}, map[string]*modelReplyQueue{}, nil
 }
 
-// fated carries out what becomes of something that arrives by put, which is called with the lock held.
+// fated applies a fate to an arrival; put, called with the lock held, makes it arrive.
 func (m *Model) fated(to string, put func()) {
 	fate := Fate{}
 	if m.Fate != nil {
@@ -169,7 +169,7 @@ func (m *Model) Serve(ctx context.Context, line brokerrpc.Line, most int, take f
 	}
 }
 
-// next waits for the next message of a line; nil when ctx has ended.
+// next waits for the next message of a line; nil if ctx has ended.
 func (m *Model) next(ctx context.Context, line brokerrpc.Line) *modelMessage {
 	for ctx.Err() == nil {
 		m.lock()

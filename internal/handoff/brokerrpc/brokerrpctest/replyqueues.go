@@ -30,7 +30,7 @@ func next(t *testing.T, b brokerrpc.ReplyQueue) string {
 	return string(m)
 }
 
-// Messages come in their order, to the reply queue that they are for.
+// Messages arrive in order, in the reply queue that they are for.
 func replyQueue(t *testing.T, r *Rig) {
 	o := r.Transport(t)
 	one, two := openReplyQueue(t, r.Transport(t)), openReplyQueue(t, r.Transport(t))

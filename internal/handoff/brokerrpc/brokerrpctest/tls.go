@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Certificates are files for a broker that speaks TLS on 127.0.0.1.
+// Certificates are files for a broker with TLS on 127.0.0.1.
 type Certificates struct {
 	CA, Cert, Key string
 }
@@ -32,7 +32,7 @@ func NewCertificates(t *testing.T, dir string) Certificates {
 	write := func(name, kind string, der []byte) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		must(os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o644)) // the broker may run as a user of its own
+		must(os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o644)) // the broker may run as another user
 		return path
 	}
 	sign := func(c, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) []byte {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// Nodes are a cluster of three RabbitMQ, any two of which keep the quorum queues.
+// Nodes are a cluster of three RabbitMQ nodes, any two of which keep the quorum queues.
 type Nodes struct {
 	t   *testing.T
 	all []*Server
@@ -20,7 +20,7 @@ type Nodes struct {
 // takeover is how long another node may take to lead a queue.
 const takeover = 2 * time.Minute
 
-// Cluster starts one, which takes about half a minute.
+// Cluster starts a cluster, which takes about half a minute.
 func Cluster(t *testing.T) *Nodes {
 	t.Helper()
 	c, epmd := &Nodes{t: t}, programtest.FreePort(t)
@@ -35,12 +35,12 @@ func Cluster(t *testing.T) *Nodes {
 	return c
 }
 
-// URL is that of a broker. It names all nodes.
+// URL is the URL of the broker, with all nodes.
 func (c *Nodes) URL() string {
 	return c.all[0].URL() + "?addr=" + c.all[1].Addr() + "&addr=" + c.all[2].Addr()
 }
 
-// leader is the node that leads a quorum queue; nil while none does.
+// leader is the node that leads a quorum queue; nil if none does.
 func (c *Nodes) leader(queue string) *Server {
 	c.t.Helper()
 	living := slices.DeleteFunc(slices.Clone(c.all), func(n *Server) bool { return n.cmd == nil })

@@ -22,7 +22,7 @@ import (
 // Variable names the RabbitMQ that tests share.
 const Variable = "PAWL_TEST_RABBITMQ"
 
-// URL is a broker's URL with a namespace of the test's own, whose queues are deleted when the test ends. Reply queues go by themselves.
+// URL is a broker's URL with a namespace of the test's own, whose queues are deleted when the test ends. Reply queues expire.
 func URL(t *testing.T) string {
 	t.Helper()
 	url := brokerrpctest.URL(t, Variable)
@@ -54,7 +54,7 @@ func Flush(t *testing.T, url string, replyQueues ...string) {
 	}
 }
 
-// Server is a RabbitMQ of the test's own, to be killed and started again.
+// Server is a RabbitMQ of the test's own, which the test can kill and start again.
 type Server struct {
 	t                *testing.T
 	dir, node        string
@@ -65,19 +65,19 @@ type Server struct {
 // The programs themselves: Debian's wrappers change into the package's directory and to its user.
 const programs = "/usr/lib/rabbitmq/bin/"
 
-// Start starts one, which takes some seconds; conf are lines of its configuration beside those for its place.
+// Start starts a server, which takes some seconds; conf are lines of its configuration beside those for its place.
 func Start(t *testing.T, conf ...string) *Server {
 	t.Helper()
 	return startNode(t, "pawl-test@localhost", programtest.FreePort(t), conf...)
 }
 
-// startNode starts a node that others find under its name by the port mapper at epmd.
+// startNode starts a node that others find by its name through the port mapper at epmd.
 func startNode(t *testing.T, node string, epmd string, conf ...string) *Server {
 	t.Helper()
 	if _, err := os.Stat(programs + "rabbitmq-server"); err != nil {
 		brokerrpctest.Missing(t, "there is no "+programs+"rabbitmq-server (Debian's package rabbitmq-server has it)")
 	}
-	// Not below t.TempDir: Erlang's programs have paths of some depth of their own, and leave files while the test's are deleted.
+	// Not below t.TempDir: Erlang's programs use deep paths of their own, and leave files while the test's are deleted.
 	dir, err := os.MkdirTemp("", "pawl-rabbitmq-")
 	if err != nil {
 		t.Fatal(err)
@@ -92,8 +92,8 @@ raft.wal_max_size_bytes = 64000000
 `, s.port)+strings.Join(conf, "\n"))
 	t.Cleanup(func() {
 		s.Kill()
-		for range 50 { // the port mapper that the node has started refuses until it has noticed that the node is gone
-			out, _ := exec.Command("epmd", "-port", s.epmd, "-kill").CombinedOutput() // it may not have come to that
+		for range 50 { // the port mapper that the node has started refuses until it has noticed the node's end
+			out, _ := exec.Command("epmd", "-port", s.epmd, "-kill").CombinedOutput() // there may be no port mapper
 			if !strings.Contains(string(out), "not allowed") {
 				break
 			}
@@ -112,7 +112,7 @@ func (s *Server) write(name, text string) {
 	}
 }
 
-// program prepares one of RabbitMQ's programs. Everything that it would look for elsewhere is in the server's directory.
+// program prepares one of RabbitMQ's programs. All paths point into the server's directory.
 func (s *Server) program(name string, args ...string) *exec.Cmd {
 	c := exec.Command(programs+name, args...)
 	c.Dir = s.dir
@@ -125,13 +125,13 @@ func (s *Server) program(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// Addr is where it listens.
+// Addr is the address of the server.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", s.port) }
 
-// URL is that of a broker.
+// URL is the URL of the broker.
 func (s *Server) URL() string { return "amqp://" + s.Addr() }
 
-// Again starts it with what it has on its disk.
+// Again starts it with the contents of its disk.
 func (s *Server) Again() {
 	s.t.Helper()
 	out := filepath.Join(s.dir, "out")
@@ -148,7 +148,7 @@ func (s *Server) Again() {
 	}
 	defer func() {
 		if s.t.Failed() {
-			said, _ := os.ReadFile(out) // the failure has been told
+			said, _ := os.ReadFile(out) // the failure has been reported
 			s.t.Logf("what %s has said:\n%s", s.node, said)
 		}
 	}()
@@ -161,7 +161,7 @@ func (s *Server) Again() {
 	})
 }
 
-// Kill ends it as kill -9 does.
+// Kill kills it with SIGKILL.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
@@ -176,7 +176,7 @@ func (s *Server) Signal(sig os.Signal) {
 	_ = syscall.Kill(-s.cmd.Process.Pid, sig.(syscall.Signal)) // they may have ended
 }
 
-// Ctl carries out a command of rabbitmqctl, such as close_all_connections, and returns what that says.
+// Ctl runs a command of rabbitmqctl, such as close_all_connections, and returns its output.
 func (s *Server) Ctl(words ...string) string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -191,7 +191,7 @@ func (s *Server) Ctl(words ...string) string {
 	return string(out)
 }
 
-// Queues are the names of its queues that begin so.
+// Queues are the names of its queues with a prefix.
 func (s *Server) Queues(prefix string) (names []string) {
 	s.t.Helper()
 	for line := range strings.Lines(s.Ctl("list_queues", "--no-table-headers", "name")) {
@@ -202,7 +202,7 @@ func (s *Server) Queues(prefix string) (names []string) {
 	return names
 }
 
-// Delete deletes the queues whose names begin so.
+// Delete deletes the queues with a prefix.
 func (s *Server) Delete(prefix string) {
 	s.t.Helper()
 	c, err := amqp.Dial(s.URL())

@@ -51,17 +51,17 @@ func Flush(t *testing.T, url string) {
 	}
 }
 
-// Server is a Redis of the test's own, to be killed and started again.
+// Server is a Redis of the test's own, which the test can kill and start again.
 type Server struct {
 	t    *testing.T
 	dir  string
 	port string
 	cmd  *exec.Cmd
-	conf []string // its configuration file, where it has one
+	conf []string // its configuration file, if it has one
 	args []string
 }
 
-// Start starts one; args are options of redis-server beside those for its place, as in "--appendonly", "yes".
+// Start starts a server; args are options of redis-server beside those for its place, for example "--appendonly", "yes".
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
 	return start(t, nil, append([]string{"--save", ""}, args...)...)
@@ -78,13 +78,13 @@ func start(t *testing.T, conf []string, args ...string) *Server {
 	return s
 }
 
-// Addr is where it listens.
+// Addr is the address of the server.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", s.port) }
 
-// URL is that of a broker.
+// URL is the URL of the broker.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
-// Again starts it with what it has on its disk.
+// Again starts it with the contents of its disk.
 func (s *Server) Again() {
 	s.t.Helper()
 	place := []string{"--port", s.port, "--bind", "127.0.0.1", "--dir", s.dir}
@@ -102,7 +102,7 @@ func (s *Server) Again() {
 	})
 }
 
-// Kill ends it as kill -9 does.
+// Kill kills it with SIGKILL.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
@@ -120,7 +120,7 @@ func (s *Server) Signal(sig os.Signal) {
 	}
 }
 
-// Forget deletes what it has on its disk. It does not run meanwhile.
+// Forget deletes the contents of its disk, while it does not run.
 func (s *Server) Forget() {
 	s.t.Helper()
 	for _, name := range []string{"appendonlydir", "dump.rdb"} {
@@ -130,7 +130,7 @@ func (s *Server) Forget() {
 	}
 }
 
-// Do carries out a command, such as FLUSHALL.
+// Do runs a command, such as FLUSHALL.
 func (s *Server) Do(words ...string) {
 	s.t.Helper()
 	if err := s.Try(words...); err != nil {
@@ -141,9 +141,8 @@ func (s *Server) Do(words ...string) {
 // word is a word of a command line, which may be in quotes.
 var word = regexp.MustCompile(`'[^']*'|\S+`)
 
-// Rights gives it the users of docs/brokers.md, with the rights that are written there: servers and plant, a worker's,
-// whose password is sesame. What they may see is in the namespace prod. The test is of a package beneath
-// internal/handoff.
+// Rights creates the users of docs/brokers.md, with the rights that are written there: servers and plant, a worker's, whose password is
+// sesame. Their rights cover the namespace prod. The calling test must be in a package beneath internal/handoff.
 func (s *Server) Rights() {
 	s.t.Helper()
 	text, err := os.ReadFile("../../../docs/brokers.md")
@@ -172,10 +171,10 @@ func (s *Server) As(user string) string {
 	return "redis://" + user + ":sesame@" + s.Addr() + "?namespace=prod"
 }
 
-// Try carries out a command that may be refused. Nil is no error.
+// Try runs a command that may be refused. Redis's nil is not an error.
 func (s *Server) Try(words ...string) error { return s.TryAs("", words...) }
 
-// TryAs does so as a user of Rights.
+// TryAs is Try as a user of Rights.
 func (s *Server) TryAs(user string, words ...string) error {
 	s.t.Helper()
 	o := rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true}

@@ -13,19 +13,18 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// Several are Redis servers of which one leads and another takes its place when it is gone.
+// Several are Redis servers: one leads, and another one replaces it when it is gone.
 type Several struct {
 	t     *testing.T
 	url   string
 	nodes []*Server
-	// leads says whether clients are sent to a server. A server that is a leader by its own word is not enough behind a
-	// sentinel: until the sentinel names it, the takeover can be given up, and then the old leader leads again when it is
-	// back.
+	// leads reports whether clients are sent to a server. Behind a sentinel it is not enough that a server calls itself a leader: until the
+	// sentinel names it, the takeover can be given up, and then the old leader leads again when it is back.
 	leads func(n *Server, key string) bool
 }
 
-// takeover bounds a change of the leader. A sentinel that got no processor for 2 s trusts no clock for the next 30 s,
-// in which it does nothing, and begins again after 10 s; a second such gap fits.
+// takeover bounds a change of the leader. A sentinel that got no processor for 2 s does nothing for the next 30 s,
+// because it does not trust its clock, and begins again after 10 s; a second such gap fits.
 const takeover = 2 * time.Minute
 
 // Sentinel starts a leader, a follower and the sentinel that watches them.
@@ -42,7 +41,7 @@ func Sentinel(t *testing.T) *Several {
 	s := &Several{t: t, url: sentinel.URL() + "?master_set=leader", nodes: []*Server{leader, follower}, leads: func(n *Server, _ string) bool {
 		return strings.Contains(sentinel.cli("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "leader")+"\n", "\n"+n.port+"\n")
 	}}
-	brokerrpctest.Await(t, takeover, func() error { // a sentinel that knows no follower has none to promote
+	brokerrpctest.Await(t, takeover, func() error { // a sentinel that knows no follower cannot promote one
 		if out := sentinel.cli("SENTINEL", "REPLICAS", "leader"); !strings.Contains(out, follower.port) ||
 			!strings.Contains(out, "master-link-status\nok") {
 			return fmt.Errorf("the sentinel knows of no follower: %s", out)
@@ -52,7 +51,7 @@ func Sentinel(t *testing.T) *Several {
 	return s
 }
 
-// Cluster starts a cluster of three leaders with a follower each.
+// Cluster starts a cluster of three leaders, each with a follower.
 func Cluster(t *testing.T) *Several {
 	t.Helper()
 	s := &Several{t: t, leads: func(n *Server, key string) bool {
@@ -83,10 +82,10 @@ func Cluster(t *testing.T) *Several {
 	return s
 }
 
-// URL is that of a broker.
+// URL is the URL of the broker.
 func (s *Several) URL() string { return s.url }
 
-// Leader is the server that has a key; nil while there is none.
+// Leader is the server that has a key; nil if there is none.
 func (s *Several) Leader(key string) *Server {
 	for _, n := range s.nodes {
 		if n.cmd != nil && strings.Contains(n.cli("INFO", "replication"), "role:master") && s.leads(n, key) {
@@ -96,9 +95,9 @@ func (s *Several) Leader(key string) *Server {
 	return nil
 }
 
-// Fail kills the server that has a key, waits until another has taken its place, starts it again and waits until one
-// follows the other. It may lead once more: to a sentinel on a busy machine the new leader can be gone, which has not
-// answered for a second.
+// Fail kills the server that has a key, waits until another has replaced it, starts it again and waits until one
+// follows the other. It may lead once more: on a busy machine the new leader may not answer for a second, and the
+// sentinel then considers it gone.
 func (s *Several) Fail(key string) {
 	s.t.Helper()
 	old := s.Leader(key)
@@ -129,7 +128,7 @@ func (s *Several) eventually(is func() bool) bool {
 	return false
 }
 
-// cli is what redis-cli says.
+// cli is the output of redis-cli.
 func (s *Server) cli(words ...string) string {
 	// Its output says what fails.
 	out, _ := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", s.port}, words...)...).CombinedOutput()
