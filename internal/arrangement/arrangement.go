@@ -1,8 +1,8 @@
-// Package arrangement lays the tasks of a workflow out as a graph that is read from left to right.
+// Package arrangement lays out the tasks of a workflow as a graph that is read from left to right.
 //
-// It is pure: the same needs give the same layout. The steps are those of a layered drawing (Sugiyama, Tagawa, Toda 1981):
-// each node gets a layer, an edge that passes layers gets a bend in each of them, the nodes of a layer are ordered so that few
-// edges cross, and then each is moved as near to its neighbours as the order allows.
+// It is pure: the same needs give the same layout. The steps are those of a layered drawing (Sugiyama, Tagawa, Toda 1981): each node gets a
+// layer, an edge that passes layers gets a bend in each of them, the nodes of a layer are ordered so that few edges cross, and then each is
+// moved as near to its neighbours as the order allows.
 package arrangement
 
 import (
@@ -18,20 +18,20 @@ const (
 	BoxHeight = 3.0
 	gapX      = 2.0
 	gapY      = 1.0
-	bendGap   = 1.0 // the height that an edge takes in a layer that it passes
+	bendGap   = 1.0 // the height of an edge in a layer that it passes
 )
 
-// maxBends is how many bends a layout may have. 10,000 nodes with 200,000 random edges would have millions of them; beyond the
-// bound the longest edges are drawn straight, across what lies between.
+// maxBends is how many bends a layout may have. 10,000 nodes with 200,000 random edges would have millions of them; beyond the bound the
+// longest edges are drawn straight across the layers.
 const maxBends = 10_000
 
-// sweeps is how often the order of all layers is improved. After 8 the count of crossings stood still on random graphs.
+// sweeps is how often the order of all layers is improved. After 8 sweeps the count of crossings did not fall any more on random graphs.
 const sweeps = 8
 
 // Point is a place in a layout, in its units.
 type Point struct{ X, Y float64 }
 
-// Node is where the box of a node lies: its upper left corner.
+// Node is the place of a node's box: its upper left corner.
 type Node struct {
 	Layer int
 	Point
@@ -47,10 +47,10 @@ type Edge struct {
 type Layout struct {
 	Width, Height float64
 	Nodes         []Node // as they were given
-	Edges         []Edge // by the node that they lead to, in the order of its needs
+	Edges         []Edge // grouped by the node that they lead to, in the order of its needs
 }
 
-// Of lays nodes out. needs[i] are the nodes that must have ended before node i; there must be no cycle.
+// Of lays nodes out.
 func Of(needs [][]int) Layout {
 	if len(needs) == 0 {
 		return Layout{}
@@ -60,8 +60,8 @@ func Of(needs [][]int) Layout {
 	return d.place(needs)
 }
 
-// With returns needs with those of also, such as those that another version of a workflow had. It leaves out each of
-// also that leads from one node to another which are both on a cycle, or between two of them: what is left has none.
+// With returns needs together with those in also, for example those of another version of the workflow. It leaves out
+// needs in also between two nodes that are on a cycle or between cycles: the result has no cycle.
 func With(needs, also [][]int) [][]int {
 	all, followers := make([][]int, len(needs)), make([][]int, len(needs))
 	for i := range needs {
@@ -82,7 +82,7 @@ func With(needs, also [][]int) [][]int {
 	return all
 }
 
-// stuck reports of each node whether it is on a cycle or behind one.
+// stuck reports for each node whether it is on a cycle or after one.
 func stuck(needs, followers [][]int) []bool {
 	open, found := make([]int, len(needs)), make([]bool, len(needs))
 	var ready []int
@@ -115,11 +115,11 @@ type drawing struct {
 	near   []float64 // of median
 }
 
-// layered puts each node one layer behind the last of its needs and gives bends to edges that pass layers.
+// layered puts each node one layer after the last of its needs and gives bends to edges that pass layers.
 func layered(needs [][]int) *drawing {
 	n := len(needs)
 	d := &drawing{nodes: n, layer: depths(needs)}
-	lengths := map[int]int{} // edges by how many layers they pass
+	lengths := map[int]int{} // number of edges, by the layers that they pass
 	for i, from := range needs {
 		for _, f := range from {
 			lengths[d.layer[i]-d.layer[f]-1]++
@@ -179,7 +179,7 @@ func depths(needs [][]int) []int {
 	return layer
 }
 
-// passable is the longest that an edge may be to get bends, so that there are no more than maxBends.
+// passable is the greatest length of an edge that gets bends, so that there are at most maxBends.
 func passable(lengths map[int]int) int {
 	longest, bends := 0, 0
 	for _, l := range slices.Sorted(maps.Keys(lengths)) {
@@ -191,8 +191,8 @@ func passable(lengths map[int]int) int {
 	return longest
 }
 
-// order sorts each layer by the medians of its neighbours, forwards and backwards in turn, and keeps the best order that it has
-// seen (Gansner, Koutsofios, North, Vo 1993).
+// order sorts each layer by the medians of its neighbours, forwards and backwards in turn, and keeps the best order found (Gansner,
+// Koutsofios, North, Vo 1993).
 func (d *drawing) order() {
 	place := make([]int, len(d.layer))
 	for _, l := range d.layers {
@@ -298,7 +298,7 @@ func (d *drawing) place(needs [][]int) Layout {
 		for i := 1; i < len(l); i++ {
 			y[l[i]] = y[l[i-1]] + d.apart(l[i-1], l[i])
 		}
-		for _, v := range l { // around 0, so that a chain beside a wide layer leaves from its middle
+		for _, v := range l { // around 0, so that a chain beside a wide layer starts at its middle
 			y[v] -= (y[l[len(l)-1]] - y[l[0]]) / 2
 		}
 	}
@@ -340,7 +340,7 @@ func (d *drawing) place(needs [][]int) Layout {
 	return out
 }
 
-// apart is how far the middles of two neighbours in a layer must lie from each other.
+// apart is the distance that the middles of two neighbours in a layer must have.
 func (d *drawing) apart(a, b int) float64 {
 	height := func(v int) float64 {
 		if v < d.nodes {
@@ -351,27 +351,27 @@ func (d *drawing) apart(a, b int) float64 {
 	return (height(a) + height(b)) / 2
 }
 
-// settle moves the vertices of a layer as near to the medians of their neighbours as their order and distances allow: the least
-// sum of squares, found by joining neighbours that are in each other's way into blocks (pool adjacent violators).
+// settle moves the vertices of a layer as near to the medians of their neighbours as their order and distances allow: the least sum of
+// squares, found by joining neighbours that block each other (pool adjacent violators).
 func (d *drawing) settle(layer []int, neighbours [][]int, y []float64) {
 	type block struct {
 		sum, weight float64
 		count       int
 	}
 	var blocks []block
-	offset := 0.0 // of a vertex from the first one, when all lie as close as they may
+	offset := 0.0 // of a vertex from the first one if all are as close as they may be
 	offsets := make([]float64, len(layer))
 	for i, v := range layer {
 		if i > 0 {
 			offset += d.apart(layer[i-1], v)
 		}
 		offsets[i] = offset
-		want, weight := y[v], 0.1 // without neighbours: where it lies, if nothing else wants to be there
+		want, weight := y[v], 0.1 // without neighbours: its present place, unless others need it
 		if len(neighbours[v]) > 0 {
 			want, weight = d.median(neighbours[v], func(u int) float64 { return y[u] }), 1
 		}
 		if v >= d.nodes {
-			weight *= 4 // long edges are straight before boxes are in the middle
+			weight *= 4 // long edges are straightened before boxes are centred
 		}
 		blocks = append(blocks, block{(want - offset) * weight, weight, 1})
 		for len(blocks) > 1 {
@@ -392,5 +392,5 @@ func (d *drawing) settle(layer []int, neighbours [][]int, y []float64) {
 	}
 }
 
-// round keeps hundredths: less cannot be seen, and the text of a layout is a third as long.
+// round rounds to hundredths: finer steps are invisible, and the text of a layout is a third as long.
 func round(v float64) float64 { return math.Round(v*100) / 100 }

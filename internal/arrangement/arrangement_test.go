@@ -20,8 +20,8 @@ func drawn(t *rapid.T) [][]int {
 	return needs
 }
 
-// Boxes never overlap, edges lead forwards and end at their boxes, everything lies within the layout, and the same graph gives
-// the same layout.
+// Boxes never overlap, edges lead forwards and end at their boxes, everything is within the layout, and the same graph gives the same
+// layout.
 func TestLayoutsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		needs := drawn(t)
@@ -70,7 +70,7 @@ func TestLayoutsHold(t *testing.T) {
 	})
 }
 
-// With makes no cycle, also of random needs. It keeps all needs of the graph itself, and each added one that is on no cycle.
+// With makes no cycle, even of random needs. It keeps all needs of the graph, and each added one that is on no cycle.
 func TestNeedsOfAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		needs := drawn(t)

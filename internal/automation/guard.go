@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Guard says why a rule must not run on a signal to which the rules of a chain have led; nil: it may.
+// Guard returns why a rule must not run on a signal that a chain of rules has led to; nil: it may.
 func Guard(r *Rule, chain []string) *flow.Reason {
 	path := strings.Join(append(slices.Clone(chain), r.Name), " → ")
 	if !r.Reentry && slices.Contains(chain, r.Name) {
@@ -21,9 +21,9 @@ func Guard(r *Rule, chain []string) *flow.Reason {
 	return nil
 }
 
-// Cycles are the cycles of rules that lead to one another by the ends of what they run, each from its first rule by name, and none in
-// which a rule says reentry: allow. A rule that names neither actions nor labels is in no cycle. labels are those that the executions of an
-// action have by its definition.
+// Cycles are the cycles of rules that start one another by the ends of their executions, each from its first rule by name, without those in
+// which a rule has reentry: allow. A rule that names neither actions nor labels is in no cycle. labels returns the labels that the
+// executions of an action get from its definition.
 func Cycles(rules []*Rule, labels func(action string, version int) map[string]string) (all [][]string) {
 	byName := slices.SortedFunc(slices.Values(rules), func(a, b *Rule) int { return strings.Compare(a.Name, b.Name) })
 	next := make([][]int, len(byName))
@@ -33,10 +33,10 @@ func Cycles(rules []*Rule, labels func(action string, version int) map[string]st
 		}
 		actions, _, wanted := to.Ends()
 		if len(actions) == 0 && len(wanted) == 0 {
-			continue // about what any execution ends with: Guard keeps it from running on what it has led to
+			continue // it listens to the ends of all executions: Guard keeps it from its own chain
 		}
 		for i, r := range byName {
-			action, _, _ := strings.Cut(r.Run.Action, "@") // an alias is of the same action
+			action, _, _ := strings.Cut(r.Run.Action, "@") // an alias names the same action
 			if r.Reentry || len(actions) > 0 && !slices.Contains(actions, action) {
 				continue
 			}

@@ -11,22 +11,22 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Verdict is what a rule makes of a signal: it runs, is refused, or has failed.
+// Verdict is a rule's verdict on a signal: it runs, is refused, or has failed.
 type Verdict struct {
 	Rule   *Rule
 	State  flow.EnforcementState
 	Reason flow.Reason     // why the rule starts no execution
 	Input  json.RawMessage // input of the execution that it starts
-	Key    string          // the concurrency key of the rule, where it has one
-	Rate   string          // the key of the rule's rate, where it has one
+	Key    string          // the concurrency key of the rule, if it has one
+	Rate   string          // the key of the rule's rate, if it has one
 	Fair   flow.Fair       // the group and weight by which the slots of Key are shared
 	Once   string          // the value of `once`, for example an order number: a second signal with it starts nothing
 	Window string          // the key of the window that buffers the signal; empty: the signal is not buffered
 	Chain  []string        // the rules that have led to the execution, this one last
 }
 
-// Match says what each rule that listens to a signal's trigger makes of it, by name of the rules. Rules that are paused, or whose
-// condition does not hold, make nothing of it and are left out.
+// Match returns the verdict of each rule that listens to a signal's trigger, by name of the rules. It leaves out rules that are paused, or
+// whose condition does not hold.
 func Match(s *Set, signal *flow.Signal) (all []Verdict, err error) {
 	asked, err := Ask(s, signal)
 	if err != nil {
@@ -40,15 +40,15 @@ func Match(s *Set, signal *flow.Signal) (all []Verdict, err error) {
 	return all, nil
 }
 
-// Asked is a signal about which rules are asked one after the other, by callers that take a part of them at a time: inputs may be large,
-// and conditions may take long.
+// Asked is a signal with the rules to evaluate for it. Callers evaluate them in parts, because inputs may be large, and conditions may take
+// long.
 type Asked struct {
 	Rules  []*Rule // that listen to the signal and are not paused, by name
 	signal *flow.Signal
 	vars   *definition.Vars
 }
 
-// Ask finds the rules that are to be asked about a signal.
+// Ask finds the rules to evaluate for a signal.
 func Ask(s *Set, signal *flow.Signal) (*Asked, error) {
 	a := &Asked{signal: signal}
 	rules := s.On(signal.Trigger)
@@ -63,14 +63,14 @@ func Ask(s *Set, signal *flow.Signal) (*Asked, error) {
 	return a, nil
 }
 
-// Verdict says what one of the rules makes of the signal, and false if that is nothing. w counts and bounds the work: where it is exceeded,
-// the verdict says so and not what the rule would make of the signal.
+// Verdict returns the verdict of one of the rules, and false if the condition does not hold. w counts and bounds the work: if it is
+// exceeded, the verdict is that error.
 func (a *Asked) Verdict(r *Rule, w *definition.Work) (v Verdict, holds bool) {
 	a.vars.Work = w
 	return r.match(a.signal, a.vars)
 }
 
-// MatchRule is Match for one rule, whether it is paused or not. w counts and bounds the work.
+// MatchRule is Match for one rule, even if it is paused.
 func MatchRule(r *Rule, signal *flow.Signal, w *definition.Work) (v Verdict, holds bool, err error) {
 	if !r.ListensTo(signal.Trigger) {
 		return v, false, nil
@@ -121,7 +121,7 @@ func (r *Rule) match(signal *flow.Signal, vars *definition.Vars) (v Verdict, hol
 	return v, true
 }
 
-// evaluate puts into a verdict what the rule's execution is made of, or says what is wrong with it.
+// evaluate fills a verdict with the input and keys of the rule's execution, or returns what is wrong with them.
 func (r *Rule) evaluate(vars *definition.Vars, v *Verdict) *flow.Reason {
 	var err error
 	if v.Input, err = r.InputFor(vars); err == nil && r.Run.Settings.Concurrency != nil {
@@ -142,7 +142,7 @@ func (r *Rule) evaluate(vars *definition.Vars, v *Verdict) *flow.Reason {
 	return nil
 }
 
-// Release says what a rule makes of a signal that it has buffered, now that its window closes. w counts and bounds the work.
+// Release returns the verdict of a rule on a signal that it has buffered and whose window is closing.
 func Release(r *Rule, signal *flow.Signal, w *definition.Work) (Verdict, error) {
 	v, holds, err := MatchRule(r, signal, w)
 	if err == nil && !holds && !w.Exceeded() {
@@ -154,7 +154,7 @@ func Release(r *Rule, signal *flow.Signal, w *definition.Work) (Verdict, error) 
 	return v, err
 }
 
-// fault is the reason for which a part of a rule cannot be evaluated.
+// fault is the reason why a part of a rule cannot be evaluated.
 func fault(code string, err error) flow.Reason {
 	var e *definition.EvalError
 	if errors.As(err, &e) {
@@ -166,12 +166,12 @@ func fault(code string, err error) flow.Reason {
 // Explanation is why a rule fires on a signal or does not.
 type Explanation struct {
 	Listens bool
-	Clauses []api.RuleClause // of its condition; none where it has none or does not listen
+	Clauses []api.RuleClause // of its condition; none if it has none or does not listen
 	Verdict Verdict          // when Holds
 	Holds   bool
 }
 
-// Explain says what a rule makes of a signal, and why, part by part of its condition.
+// Explain returns the verdict of a rule on a signal, with the reason for each part of its condition.
 func Explain(r *Rule, signal *flow.Signal) (x Explanation, err error) {
 	if x.Listens = r.ListensTo(signal.Trigger); !x.Listens {
 		return x, nil

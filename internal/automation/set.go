@@ -1,5 +1,5 @@
-// Package automation says what rules make of signals. It is pure: whether a rule fires follows from its document, the signal and the
-// rules that have led to it, so the same functions fire rules, try them on signals of the past and explain why one did not fire.
+// Package automation evaluates rules for signals. It is pure: whether a rule fires depends on its document, the signal and the rules that
+// have led to it, so the same functions fire rules, test them on past signals and explain why one did not fire.
 package automation
 
 import (
@@ -20,7 +20,7 @@ type Rule struct {
 	*definition.Rule
 }
 
-// Set is the rules and triggers that are in force. It is immutable.
+// Set is the rules and triggers in force. It is immutable.
 type Set struct {
 	Generation int64
 	Rules      []*Rule // by name
@@ -38,9 +38,7 @@ type prefixed struct {
 	rule   *Rule
 }
 
-// endListeners says which ends of executions some rule asks for: those of actions, and those with a status and labels, both of which may be
-// left
-// open.
+// endListeners is which ends of executions the rules listen to: ends of some actions, and ends with a status and labels, both optional.
 type endListeners struct {
 	actions map[string]bool
 	others  []otherListeners
@@ -86,10 +84,10 @@ func (e *endListeners) add(r *Rule) {
 	}
 }
 
-// ListensToEnds reports whether a rule is about ends at all.
+// ListensToEnds reports whether any rule listens to ends.
 func (s *Set) ListensToEnds() bool { return len(s.endListeners.actions)+len(s.endListeners.others) > 0 }
 
-// ListensToEnd reports whether a rule may be about the end of an execution in a stage.
+// ListensToEnd reports whether a rule may listen to the end of an execution in a stage.
 func (s *Set) ListensToEnd(r *flow.Request, in flow.Stage) bool {
 	if s == nil {
 		return false
@@ -102,7 +100,7 @@ func (s *Set) ListensToEnd(r *flow.Request, in flow.Stage) bool {
 	})
 }
 
-// On are the rules that listen to a trigger, by name, those that are paused among them.
+// On are the rules that listen to a trigger, by name, including paused ones.
 func (s *Set) On(trigger string) []*Rule {
 	if s == nil {
 		return nil
@@ -119,7 +117,7 @@ func (s *Set) On(trigger string) []*Rule {
 	return all
 }
 
-// Rule is the rule with a name; nil: none is in force.
+// Rule is the rule with a name; nil if none is in force.
 func (s *Set) Rule(name string) *Rule {
 	if s == nil {
 		return nil
@@ -131,7 +129,7 @@ func (s *Set) Rule(name string) *Rule {
 	return s.Rules[i]
 }
 
-// ListensTo reports whether a rule is about a trigger.
+// ListensTo reports whether a rule listens to a trigger.
 func (r *Rule) ListensTo(trigger string) bool {
 	return slices.ContainsFunc(r.On, func(on string) bool {
 		prefix, below := strings.CutSuffix(on, "*")

@@ -8,9 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// ClosesAt returns when a window closes, which buffers n signals with so many bytes of data, the last of which has come
-// now: now if it is full, else the earlier of opened+AtMost and, where the window has a Quiet, now+Quiet. Another
-// signal may change that.
+// ClosesAt returns when a window closes that buffers n signals with so many bytes, the last of which has come now: now if it is full, else
+// the earlier of opened+AtMost and, if the window has a Quiet, now+Quiet. Another signal may change that.
 func ClosesAt(w *definition.Window, opened, now time.Time, n int, bytes int64) time.Time {
 	if n >= w.Size || w.All() && bytes >= int64(w.Bytes) {
 		return now
@@ -22,7 +21,7 @@ func ClosesAt(w *definition.Window, opened, now time.Time, n int, bytes int64) t
 	return most
 }
 
-// Portion is how many of the signals that a window buffers, in their order, go into one execution: as many as fit, and one at least.
+// Portion is how many of a window's signals, in order, go into one execution: as many as fit, at least one.
 func Portion(w *definition.Window, buffered []flow.Signal) int {
 	bytes := 0
 	for i := range buffered {
@@ -33,8 +32,8 @@ func Portion(w *definition.Window, buffered []flow.Signal) int {
 	return len(buffered)
 }
 
-// Gather says what a rule makes of the signals that it has buffered and runs for together. The chain of rules that have led
-// to the execution is the longest one among the signals. w counts and bounds the work.
+// Gather returns the verdict of a rule on the buffered signals that it runs for together. The chain of rules that have led to the execution
+// is the longest one among the signals. w counts and bounds the work.
 func Gather(r *Rule, buffered []flow.Signal, w *definition.Work) (Verdict, error) {
 	v := Verdict{Rule: r, State: flow.EnforcementFailed}
 	vars, err := definition.SignalsVars(buffered)

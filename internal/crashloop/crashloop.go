@@ -1,13 +1,14 @@
-// Package crashloop keeps a stored row or document from ending the process again and again. A panic is recovered where it happens; a stack
-// overflow, or the kernel that kills a process for its memory, is not, and the process would meet the same row after each start.
+// Package crashloop keeps a stored row or document from ending the process after every start. A panic is recovered where it happens. A
+// stack overflow, or a kill by the kernel for too much memory, cannot be recovered, and the process would read the same row after each
+// start.
 //
-//	Begin   writes the name of what is evaluated next into a slot of a file
-//	        the process dies: the slot keeps the name, as the file is the kernel's by then
-//	Open    of the next process counts each name that it finds in a slot
-//	Begin   refuses what was counted Most times
+// |	Begin   writes the name of the next evaluation into a slot of a file
+// |	        the process dies: the slot keeps the name, because the kernel has the file's pages
+// |	Open    of the next process counts each name that it finds in a slot
+// |	Begin   refuses a name that was counted Most times
 //
-// An evaluation that ends removes the name, its count included, so that only deaths in a row count: a process that is killed by chance has
-// a name in a slot as well. The file is never synced: when the host dies instead of the process, no row is at fault.
+// An evaluation that ends removes the name and its count, so that only deaths in a row count: a process that is killed by chance has a name
+// in a slot as well. The file is never synced: when the host dies instead of the process, no row is at fault.
 package crashloop
 
 import (
@@ -25,21 +26,21 @@ import (
 )
 
 const (
-	// Most is how many times in a row the process may end during an evaluation before that is refused. A server that is killed at random
-	// moments, once in 5 s, meets the first evaluation after a start, which takes up to 20 ms, with a chance of 1 in 250: twice would be met
-	// once in 60,000 kills, and three times is not met.
+	// Most is how many times in a row the process may end during an evaluation before the evaluation is refused. A server that is killed at
+	// random moments, once in 5 s, is in the first evaluation after a start, which takes up to 20 ms, with a chance of 1 in 250: twice happens
+	// once in 60,000 kills, and three times practically never.
 	Most = 3
-	// slots is how many evaluations that go on at the same time are noted.
+	// slots is how many simultaneous evaluations are recorded.
 	slots = 64
-	// slotSize is that of a name, which is cut where it is longer.
+	// slotSize is the size of a name; longer ones are cut.
 	slotSize = 256
-	// countedMost bounds the names that are counted. A crash adds slots of them at the most.
+	// countedMost bounds the counted names. A crash adds at most slots of them.
 	countedMost = 1000
-	// turnWithin is how long something counted waits until others of these are done.
+	// turnWithin is how long a counted evaluation waits for other counted ones.
 	turnWithin = 2 * time.Second
 )
 
-// Refused is the error of Begin for what has ended the process Most times in a row.
+// Refused is the error of Begin for an evaluation that has ended the process Most times in a row.
 type Refused struct {
 	What  string
 	Times int
@@ -50,12 +51,12 @@ func (r *Refused) Error() string {
 		"another version of it, or of Pawl, is tried again", r.Times, r.What)
 }
 
-// Journal is the file. One process has it open at a time. A nil Journal notes and refuses nothing. It is safe for concurrent use.
+// Journal is the file. One process has it open at a time. A nil Journal records and refuses nothing. It is safe for concurrent use.
 type Journal struct {
 	log     *slog.Logger
 	version string
-	// turn is taken by what has a count, so that a second death is charged to the one that caused it: after the first, several names may
-	// have a count because they were evaluated side by side.
+	// turn is held by a counted evaluation, so that a second death is charged to its cause: after the first death, all evaluations that ran in
+	// parallel have a count.
 	turn chan struct{}
 
 	mu     sync.Mutex
@@ -63,17 +64,16 @@ type Journal struct {
 	free   []int // slots
 	counts map[string]int
 	failed bool // a write failed, and that was logged
-	died   bool // the process before this one, during an evaluation
+	died   bool // the previous process, during an evaluation
 }
 
-// counted is the part of the file behind the slots.
+// counted is the part of the file after the slots.
 type counted struct {
-	Version string         `json:"version"` // of Pawl: another one may have been mended, and begins anew
+	Version string         `json:"version"` // of Pawl: another version may have been fixed, and starts without counts
 	Counts  map[string]int `json:"counts"`
 }
 
-// Open opens the file at a path, counts what was evaluated when the process before this one died, and logs that. version is that of the
-// program.
+// Open opens the file at a path, counts the evaluations during which the previous process died, and logs that.
 func Open(path, version string, log *slog.Logger) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -99,12 +99,12 @@ func Open(path, version string, log *slog.Logger) (*Journal, error) {
 	return j, nil
 }
 
-// read is what a file counts, with one more for each name in a slot, and whether there was any.
+// read returns the counts of a file, plus one for each name in a slot, and whether there was any.
 func read(b []byte, version string) (counts map[string]int, died bool) {
 	var c counted
 	if len(b) > slots*slotSize {
 		if json.Unmarshal(bytes.TrimSpace(b[slots*slotSize:]), &c) != nil || c.Version != version {
-			c.Counts = nil // a count that was cut off by a full disk is lost, and the next deaths are counted
+			c.Counts = nil // a count cut off by a full disk is lost, and later deaths are counted
 		}
 	}
 	if c.Counts == nil {
@@ -141,8 +141,8 @@ func (j *Journal) writeCounts() error {
 	return j.file.Truncate(int64(slots*slotSize + len(b)))
 }
 
-// Begin notes that something is evaluated now: a workflow's step, a rule. kind and name tell it from all others, and document is the name
-// of what its user wrote. The caller calls done when the evaluation has ended, with an error or a panic too. The error is Refused.
+// Begin records that an evaluation begins: a workflow's step, a rule. kind and name identify it, and document is the name of the user's
+// document. The caller calls done when the evaluation has ended, also after an error or a panic. The error is Refused.
 func (j *Journal) Begin(kind, name, document string) (done func(), err error) {
 	if j == nil {
 		return func() {}, nil
@@ -170,7 +170,7 @@ func (j *Journal) Begin(kind, name, document string) (done func(), err error) {
 	}, nil
 }
 
-// Died reports whether the process before this one ended during an evaluation, which is charged with that.
+// Died reports whether the previous process ended during an evaluation, to which the death is attributed.
 func (j *Journal) Died() bool { return j != nil && j.died }
 
 // Refuses returns the error that Begin would return.
@@ -191,10 +191,10 @@ func (j *Journal) refuses(what string) error {
 	return nil
 }
 
-// clipped is a name as a slot holds it.
+// clipped is a name, cut to the size of a slot.
 func clipped(what string) string { return what[:min(len(what), slotSize)] }
 
-// note takes a slot for a name, -1 where none is free, and tells how often the process has ended during it.
+// note reserves a slot for a name, -1 if none is free, and returns how often the process has ended during it.
 func (j *Journal) note(what string) (times, slot int, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -220,7 +220,7 @@ func (j *Journal) write(slot int, what string) {
 	j.complain(err)
 }
 
-// ended empties a slot, and forgets the count of what was evaluated.
+// ended empties a slot, and drops the count of its evaluation.
 func (j *Journal) ended(slot int, what string) {
 	if slot >= 0 {
 		var empty [1]byte
@@ -247,7 +247,7 @@ func (j *Journal) complain(err error) {
 	j.complainLocked(err)
 }
 
-// complainLocked logs the first failed write: without the file a row that ends the process is met again, and nothing else is lost.
+// complainLocked logs the first failed write: without the file a row may end the process after each start, but nothing else is lost.
 func (j *Journal) complainLocked(err error) {
 	if err == nil || j.failed {
 		return
@@ -257,5 +257,5 @@ func (j *Journal) complainLocked(err error) {
 		"file", j.file.Name(), telemetry.Err, err)
 }
 
-// Close closes the file. Nothing is being evaluated any more.
+// Close closes the file. No evaluation may be running.
 func (j *Journal) Close() error { return j.file.Close() }

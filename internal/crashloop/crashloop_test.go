@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 )
 
-// open opens a journal. One that is not closed is what a process leaves that has died: nothing of it is in memory only.
+// open opens a journal. If it is not closed, it is like that of a process that has died: nothing is in memory only.
 func open(t *testing.T, path, version string) *Journal {
 	t.Helper()
 	j, err := Open(path, version, slog.New(slog.DiscardHandler))
@@ -32,7 +32,7 @@ func begin(t *testing.T, j *Journal, name string) (done func()) {
 	return done
 }
 
-// What was being evaluated when the process died three times in a row is refused, and what had ended before is not.
+// An evaluation during which the process died three times in a row is refused, and one that ended before is not.
 func TestRefusesAfterDeaths(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "evaluating")
 	for range Most {
@@ -54,10 +54,10 @@ func TestRefusesAfterDeaths(t *testing.T) {
 	if _, err := open(t, path, "1").Begin("rule", "bad", "bad"); err == nil {
 		t.Error("the next start has forgotten it")
 	}
-	begin(t, open(t, path, "2"), "bad")() // another version of Pawl may have been mended
+	begin(t, open(t, path, "2"), "bad")() // another version of Pawl may have been fixed
 }
 
-// Only deaths in a row count: what was evaluated to its end, with an error or a panic too, begins anew.
+// Only deaths in a row count: an evaluation that ends, even with an error or a panic, has no count any more.
 func TestAnEndForgetsDeaths(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "evaluating")
 	for n := range 3 * Most {
@@ -72,7 +72,7 @@ func TestAnEndForgetsDeaths(t *testing.T) {
 	}
 }
 
-// What was evaluated side by side with the cause is not charged for the second death: what has a count waits for its turn.
+// Evaluations that ran in parallel with the cause are not charged for the second death: counted ones take turns.
 func TestSuspectsTakeTurns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "evaluating")
 	j := open(t, path, "1")
@@ -91,7 +91,7 @@ func TestSuspectsTakeTurns(t *testing.T) {
 	})
 }
 
-// More evaluations than slots go on as well, and many at a time leave nothing.
+// More evaluations than slots run as well, and many at once leave nothing in the file.
 func TestMoreThanSlots(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "evaluating")
 	j := open(t, path, "1")
@@ -119,7 +119,7 @@ func TestMoreThanSlots(t *testing.T) {
 	}
 }
 
-// A file that was cut off, or is of something else, is an empty one.
+// A truncated file, or one with other contents, counts as empty.
 func TestDamagedFiles(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty": "", "short": "rule a\x00", "garbage": strings.Repeat("\xff", slots*slotSize+10),
@@ -137,7 +137,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// Without a journal everything is evaluated.
+// Without a journal every evaluation runs.
 func TestNoJournal(t *testing.T) {
 	var j *Journal
 	begin(t, j, "a")()

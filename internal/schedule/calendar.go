@@ -4,13 +4,13 @@ import (
 	"time"
 )
 
-// Gap says what becomes of a local time that the zone's clocks jump over.
+// Gap is what happens to a local time that the zone's clocks skip.
 type Gap string
 
-// Repeat says what becomes of a local time that comes twice because the zone's clocks are set back.
+// Repeat is what happens to a local time that comes twice because the zone's clocks are set back.
 type Repeat string
 
-// The policies. Unset, a line whose hour is * goes by skip and both, as an interval would, and every other by next and first.
+// The policies. By default, a line whose hour is * uses skip and both, like an interval, and every other line next and first.
 const (
 	GapNext     Gap    = "next" // the first moment after the gap
 	GapSkip     Gap    = "skip"
@@ -19,7 +19,7 @@ const (
 	RepeatBoth  Repeat = "both"
 )
 
-// civil is what a clock in a zone shows, written as if it were UTC. Clocks of a zone show offset more than UTC.
+// civil is the time on a clock in a zone, written as if it were UTC. Clocks of a zone show offset more than UTC.
 func civil(t time.Time, offset time.Duration) time.Time { return t.UTC().Add(offset) }
 
 // span is the time between two changes of a zone's offset from UTC.
@@ -37,7 +37,7 @@ func spanAt(t time.Time, zone *time.Location) span {
 	s := span{offset: at(t)}
 	s.before, s.after = s.offset, s.offset
 	s.start, s.end = t.In(zone).ZoneBounds()
-	for !s.end.IsZero() && at(s.end) == s.offset { // a new name and the same offset is no change
+	for !s.end.IsZero() && at(s.end) == s.offset { // a new name with the same offset is not a change
 		s.end = nextBound(s.end)
 	}
 	for !s.start.IsZero() && at(s.start.Add(-1)) == s.offset {
@@ -52,8 +52,8 @@ func spanAt(t time.Time, zone *time.Location) span {
 	return s
 }
 
-// nextBound is the first time after t at which package time says that something changes; zero: there is none. Where a zone's changes
-// follow from a rule, package time takes each year to have 365 days: on the last day of a leap year it says that this day has begun.
+// nextBound is the first time after t at which package time says that something changes; zero: there is none. If a zone's changes follow
+// from a rule, package time counts 365 days for each year: on the last day of a leap year it returns the beginning of this day.
 func nextBound(t time.Time) time.Time {
 	_, end := t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {

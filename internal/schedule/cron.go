@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Days says which day a cron line means that restricts both the day of the month and the day of the week.
+// Days is how a cron line that restricts both the day of the month and the day of the week is read.
 type Days string
 
 // The readings of such a line.
@@ -21,7 +21,7 @@ const (
 	BothDays  Days = "both"   // every Friday the 13th
 )
 
-// cron is one line. Bit n of a set stands for the value n.
+// cron is one line. Bit n of a set is the value n.
 type cron struct {
 	second, minute, hour, month uint64
 	day, weekday                uint64
@@ -32,7 +32,7 @@ type cron struct {
 	either                      bool
 }
 
-// named are whole lines that have a name.
+// named are the named lines.
 var named = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *",
 	"@midnight": "0 0 * * *", "@hourly": "0 * * * *",
@@ -43,10 +43,10 @@ var (
 	weekdayNames = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 )
 
-// cronLimit is how many bytes a line may have.
+// cronLimit bounds the bytes of a line.
 const cronLimit = 1000
 
-// parseCron reads a line of five fields, or of six of which the first is the second.
+// parseCron reads a line of five fields, or of six with the seconds first.
 func parseCron(line string, days Days) (c cron, err error) {
 	if len(line) > cronLimit {
 		return c, fmt.Errorf("the line has %d bytes: at most %d are allowed", len(line), cronLimit)
@@ -142,7 +142,7 @@ func (c *cron) parseDays(day, weekday string) (err error) {
 	return err
 }
 
-// otherwise says how what other systems take in a field is written here; empty: that is not known.
+// otherwise returns how to write here what other systems accept in a field; empty: unknown.
 func otherwise(s string, names []string) string {
 	for _, name := range names {
 		if len(s) > 3 && name != "" && strings.HasPrefix(s, name) {
@@ -205,7 +205,7 @@ func parseField(text, what string, least, most int, names []string) (set uint64,
 	return set, nil
 }
 
-// day is a day of the calendar, as far as a line looks at it.
+// day is a day of the calendar, with what lines need of it.
 type day struct {
 	month   time.Month
 	day     int
@@ -213,13 +213,13 @@ type day struct {
 	weekday time.Weekday
 }
 
-// dayOf is the day of a time that is written as if it were UTC.
+// dayOf is the day of a time written as if it were UTC.
 func dayOf(civil time.Time) day {
 	year, month, n := civil.Date()
 	return day{month, n, time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day(), civil.Weekday()}
 }
 
-// onDay reports whether the line means a day of a month that it means.
+// onDay reports whether the line includes a day of one of its months.
 func (c *cron) onDay(d day) bool {
 	byMonth := c.day&(1<<d.day) != 0 || c.last && d.day == d.length
 	byWeek := c.weekday&(1<<d.weekday) != 0 || c.nth[d.weekday]&(1<<((d.day-1)/7+1)) != 0 || c.nth[d.weekday]&1 != 0 && d.day+7 > d.length
@@ -229,11 +229,11 @@ func (c *cron) onDay(d day) bool {
 	return (c.anyDay || byMonth) && (c.anyWeekday || byWeek)
 }
 
-// civilYears is how far ahead a line is looked for. The days of the week of 29 February repeat within 40 years.
+// civilYears is how far ahead a line is searched. The days of the week of 29 February repeat within 40 years.
 const civilYears = 41
 
-// next is the first time at or after civil that the line means. Both are times of a calendar without time zones, written as if
-// they were UTC. It is false for what never comes, as 30 February.
+// next is the first time of the line at or after civil. Both are times of a calendar without time zones, written as if they were UTC. It is
+// false if there is none, for example for 30 February.
 func (c *cron) next(civil time.Time) (time.Time, bool) {
 	t := civil.Truncate(time.Second)
 	if t.Before(civil) {
@@ -258,7 +258,7 @@ func (c *cron) next(civil time.Time) (time.Time, bool) {
 	}
 }
 
-// onClock is the first time of a day at or after one that the line means; false when there is none on that day.
+// onClock is the first time of the line on a day, at or after a time; false if there is none on that day.
 func (c *cron) onClock(hour, minute, second int) (h, m, s int, comes bool) {
 	h = atLeast(c.hour, hour)
 	if h == hour {
@@ -276,7 +276,7 @@ func (c *cron) onClock(hour, minute, second int) (h, m, s int, comes bool) {
 	return h, atLeast(c.minute, 0), atLeast(c.second, 0), h < 64
 }
 
-// atLeast is the least value of a set that is at least n; 64 when there is none.
+// atLeast is the least value of a set that is at least n; 64 if there is none.
 func atLeast(set uint64, n int) int {
 	return bits.TrailingZeros64(set >> n << n)
 }

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// exceptions are local times that do not count.
+// exceptions are local times that are skipped.
 type exceptions struct {
 	dates map[int64]bool // by dayNumber
 	lines []cron
-	// The hours, minutes and seconds that any line of the schedule means. An exception of each minute of an hour takes that hour whole from
-	// lines of minutes: that it leaves 59 seconds of each minute does not matter to them.
+	// The hours, minutes and seconds of all lines of the schedule. An exception of each minute of an hour then takes the whole hour from lines
+	// of minutes, which do not need the other 59 seconds of each minute.
 	hour, minute, second uint64
 }
 
-// add reads an exception, and reports whether it ever comes; one that does not, as 30 February, is not kept.
+// add reads an exception, and reports whether it ever comes; one that does not, for example 30 February, is not kept.
 func (e *exceptions) add(line string) (comes bool, err error) {
 	if date, err := time.Parse(time.DateOnly, line); err == nil {
 		if e.dates == nil {
@@ -50,27 +50,28 @@ func dayNumber(civil time.Time) int64 {
 	return n / seconds
 }
 
-// nextDay is when the day after that of a local time begins.
+// nextDay is the beginning of the day after that of a local time.
 func nextDay(civil time.Time) time.Time {
 	year, month, day := civil.Date()
 	return time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
 }
 
-// beside notes what a line means.
+// beside adds the times of a line.
 func (e *exceptions) beside(c *cron) {
 	e.hour, e.minute, e.second = e.hour|c.hour, e.minute|c.minute, e.second|c.second
 }
 
-// partOf reports whether an exception takes seconds of a minute that lines mean, or minutes of an hour. It takes whole hours otherwise.
+// partOf reports whether an exception takes only some seconds of the lines' minutes, or only some minutes of the lines' hours. Otherwise it
+// takes whole hours.
 func (e *exceptions) partOf(c *cron) (seconds, minutes bool) {
 	return e.second&^c.second != 0, e.minute&^c.minute != 0
 }
 
-// Lines see of a day its month, its number, its weekday and, in February, whether the year has a 29th. dayKinds is how many kinds there
-// are; some of them never come, as 31 April.
+// Lines need of a day its month, its number, its weekday and, in February, whether the year has a 29th. dayKinds is how many kinds there
+// are; some of them never come, for example 31 April.
 const dayKinds = 13 * 31 * 7
 
-// kind numbers what lines see of a day. A February of 28 days has numbers of its own, as a thirteenth month.
+// kind numbers the kinds of days. A February of 28 days is a thirteenth month.
 func (d day) kind() int {
 	month := int(d.month) - 1
 	if d.length == 28 {
@@ -79,7 +80,7 @@ func (d day) kind() int {
 	return (month*31+d.day-1)*7 + int(d.weekday)
 }
 
-// eachKind calls do with a day of every kind that comes.
+// eachKind calls do with a day of every existing kind.
 func eachKind(do func(day)) {
 	for _, year := range []int{2027, 2028} { // without a 29 February and with one
 		for t := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC); t.Year() == year; t = nextDay(t) {
@@ -94,14 +95,14 @@ func eachKind(do func(day)) {
 	}
 }
 
-// excepted is what exceptions take of a day of one kind.
+// excepted is what exceptions take from a day of one kind.
 type excepted struct {
 	hours   uint64  // wholly
 	minutes []*cron // lines that take whole minutes
 	seconds []*cron // lines that take seconds
 }
 
-// on collects what the lines of the exceptions take of a day.
+// on collects what the exceptions take from a day.
 func (e *exceptions) on(d day) *excepted {
 	x := &excepted{}
 	for i := range e.lines {
@@ -121,8 +122,7 @@ func (e *exceptions) on(d day) *excepted {
 	return x
 }
 
-// first is the first time of a day, at or after one, that a line means and that is not excepted. steps is how many lines of exceptions
-// were compared: up to cost of each.
+// first is the first time of a line on a day, at or after a time, that is not excepted.
 func (x *excepted) first(c *cron, hour, minute, second int) (h, m, s, steps int, comes bool) {
 	hours := c.hour &^ x.hours
 	for h = atLeast(hours, hour); h < 64; h = atLeast(hours, h+1) {
@@ -155,7 +155,7 @@ func (x *excepted) first(c *cron, hour, minute, second int) (h, m, s, steps int,
 	return h, m, s, steps, false
 }
 
-// cost is how often an exception is compared, at most, while one line is looked for on one day.
+// cost is how often, at most, an exception is compared while one line is searched on one day.
 func (e *exceptions) cost(c *cron) int {
 	switch seconds, minutes := e.partOf(c); {
 	case seconds:
@@ -166,16 +166,16 @@ func (e *exceptions) cost(c *cron) int {
 	return 1
 }
 
-// Bounds of what it costs to find a time.
+// Bounds of the cost of finding a time.
 const (
-	// mostTimes is how many times a day all lines may mean together: every second of a day are 86,400.
+	// mostTimes is how many times a day all lines may have together: every second of a day is 86,400.
 	mostTimes = 100_000
-	// mostSteps bounds how often exceptions are compared with lines in a search over every kind of day, the longest that there is: the
-	// days of each exception times cost, summed, times the lines. A step takes about a nanosecond.
+	// mostSteps bounds how often exceptions are compared with lines in the longest search, over every kind of day: the days of each exception
+	// times cost, summed, times the lines. A step takes about a nanosecond.
 	mostSteps = 100_000_000
 )
 
-// tooCostly says why the times of the lines would take too long to find.
+// tooCostly returns why the times of the lines would take too long to find.
 func (s *Schedule) tooCostly() error {
 	times := 0
 	for _, l := range s.lines {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What other systems take in cron lines and zones is refused with what to write here.
+// Notations of other systems in cron lines and zones are refused with the notation to use here.
 func TestOtherNotations(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -7,10 +7,10 @@ import (
 	"hash/fnv"
 	"strings"
 	"time"
-	_ "time/tzdata" // a server without the system's zones knows them all the same
+	_ "time/tzdata" // for servers without the system's zones
 )
 
-// CatchUp says what becomes of ticks that no server fired in time.
+// CatchUp is what happens to ticks that no server fired in time.
 type CatchUp string
 
 // The policies of catching up.
@@ -20,19 +20,19 @@ const (
 	CatchUpAll  CatchUp = "all"  // they are fired, the oldest first
 )
 
-// Overlap says what becomes of a tick while the execution of the tick before has not ended.
+// Overlap is what happens to a tick while the execution of the previous tick has not ended.
 type Overlap string
 
 // The policies of overlapping.
 const (
 	OverlapSkip     Overlap = "skip"      // it is missed
-	OverlapQueueOne Overlap = "queue_one" // one waits its turn, further ones are missed
+	OverlapQueueOne Overlap = "queue_one" // one waits its turn, later ones are missed
 	OverlapQueue    Overlap = "queue"     // all wait their turn
 	OverlapAllow    Overlap = "allow"     // they run side by side
 	OverlapCancel   Overlap = "cancel_running"
 )
 
-// Spec is what a document says about when a schedule is due.
+// Spec is the part of a document about the times of a schedule.
 type Spec struct {
 	Cron   []string
 	Days   Days
@@ -44,11 +44,11 @@ type Spec struct {
 	Repeat Repeat
 	Except []string
 	Jitter time.Duration
-	// From and Until bound the times: the first that may come, and the first that may not. Each is a moment or a day of the zone.
+	// From and Until bound the times: the first allowed one, and the first forbidden one. Each is a moment or a day of the zone.
 	From, Until string
 
 	CatchUp CatchUp
-	Within  time.Duration // how late a tick may be caught up with
+	Within  time.Duration // how late a tick may be and still be caught up with
 	AtMost  int           // how many are caught up with at once
 }
 
@@ -66,7 +66,7 @@ const (
 	mostExceptions = 1000
 )
 
-// Fault is one thing that is wrong with a Spec.
+// Fault is one mistake in a Spec.
 type Fault struct {
 	Path, Message, Fix string
 }
@@ -91,7 +91,7 @@ type Schedule struct {
 	costly error // nil: the bounds of costs hold
 }
 
-// nearZone says how a zone is written whose letters are of another case: the database has UTC and no utc.
+// nearZone corrects the case of a zone's name: the database has UTC and not utc.
 func nearZone(given string) string {
 	lower := strings.ToLower(given)
 	titled := []byte(lower)
@@ -108,7 +108,7 @@ func nearZone(given string) string {
 	return "write a name of the IANA database, such as Europe/Berlin, or UTC"
 }
 
-// New reads a Spec. The error joins a Fault for each thing that is wrong.
+// New reads a Spec. The error joins a Fault for each mistake.
 func New(spec Spec) (*Schedule, error) {
 	s := &Schedule{Spec: spec, zone: time.UTC}
 	var faults []error
@@ -188,7 +188,7 @@ func (s *Schedule) readCron(fault func(path, message, fix string)) {
 // checkLines refuses lines that never come.
 func (s *Schedule) checkLines(fault func(path, message, fix string)) {
 	if len(s.lines) != len(s.Cron) {
-		return // the faults of the others have been said, and paths would be of other lines
+		return // the faults of the others are reported, and paths would be of other lines
 	}
 	if s.at != nil {
 		if _, comes := s.Next(beginning.Add(-time.Nanosecond)); !comes {
@@ -208,7 +208,7 @@ func (s *Schedule) checkLines(fault func(path, message, fix string)) {
 	}
 }
 
-// cronPath is where a line is written.
+// cronPath is the path of a line in the document.
 func (s *Schedule) cronPath(i int) string {
 	if len(s.Cron) > 1 {
 		return fmt.Sprintf("cron[%d]", i)
@@ -236,7 +236,7 @@ func (s *Schedule) readEvery(fault func(path, message, fix string)) {
 	}
 }
 
-// atForms are how a moment may be written that is local to the zone.
+// atForms are the forms of a moment that is local to the zone.
 var atForms = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
 
 func (s *Schedule) readAt(fault func(path, message, fix string)) {
@@ -261,8 +261,8 @@ func (s *Schedule) readAt(fault func(path, message, fix string)) {
 	fault("at", fmt.Sprintf("%.60q is not a moment", s.At), `write "2026-12-24T08:00", which is of the schedule's zone, or "2026-12-24T08:00:00Z"`)
 }
 
-// readBounds reads the first moment that may come, and the first that may not. A local time that the clocks jump over stands for the
-// moment after the gap, one that comes twice for the first of the two.
+// readBounds reads the first allowed moment, and the first forbidden one. A local time that the clocks skip stands for the moment after the
+// gap, one that comes twice for the first of the two.
 func (s *Schedule) readBounds(fault func(path, message, fix string)) {
 	read := func(path, text string) (bound time.Time) {
 		if text == "" {
@@ -297,14 +297,14 @@ func (s *Schedule) readBounds(fault func(path, message, fix string)) {
 	}
 }
 
-// Idle are the exceptions that never come. They change nothing, so a schedule that was stored with them works; a new one is refused.
+// Idle are the exceptions that never come. They change nothing, so a stored schedule with them works; a new one is refused.
 func (s *Schedule) Idle() error { return errors.Join(s.idle...) }
 
-// Costly is why the times of the schedule would take too long to find. A new one is refused; one that was stored has no times, and what
-// becomes of the time that it was waiting for is that it is missed.
+// Costly is why the times of the schedule would take too long to find. A new schedule is refused; a stored one has no times, and the time
+// that it was waiting for is missed.
 func (s *Schedule) Costly() error { return s.costly }
 
-// beginning is from when on a line is looked for that may never come.
+// beginning is the start of the search for a line that may never come.
 var beginning = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Holds reports whether t is a nominal time.
@@ -313,7 +313,7 @@ func (s *Schedule) Holds(t time.Time) bool {
 	return ok && n.Equal(t)
 }
 
-// Due is when a nominal time is fired: later by up to the jitter, by the same span on every server.
+// Due is when a nominal time is fired: later by up to the jitter, with the same delay on every server.
 func (s *Schedule) Due(name string, nominal time.Time) time.Time {
 	if s.Jitter < time.Millisecond {
 		return nominal
@@ -323,5 +323,5 @@ func (s *Schedule) Due(name string, nominal time.Time) time.Time {
 	return nominal.Add(time.Duration(h.Sum64()%uint64(s.Jitter/time.Millisecond)) * time.Millisecond)
 }
 
-// Location is the zone that the schedule's local times are of.
+// Location is the zone of the schedule's local times.
 func (s *Schedule) Location() *time.Location { return s.zone }

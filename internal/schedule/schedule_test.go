@@ -148,7 +148,7 @@ func TestIdleExceptions(t *testing.T) {
 	}
 }
 
-// rareExceptions are lines that hardly ever come, and then some.
+// rareExceptions are lines that hardly ever come, and further ones.
 func rareExceptions(then ...string) (all []string) {
 	for n := range mostExceptions - len(then) {
 		all = append(all, fmt.Sprintf("%d %d 29 2 *", n%60, n/60))
@@ -156,7 +156,7 @@ func rareExceptions(then ...string) (all []string) {
 	return append(all, then...)
 }
 
-// A whole month of excepted minutes is passed, whether one line excepts its days or two except each a part of them.
+// A whole month of excepted minutes is skipped, whether one line excepts its days or two except a part of each.
 func TestManyExceptions(t *testing.T) {
 	for _, then := range [][]string{{"* * * 1 *"}, {"*/2 * * 1 *", "1-59/2 * * 1 *"}} {
 		s, err := New(Spec{Cron: []string{"* * * * *"}, Except: rareExceptions(then...)})
@@ -169,8 +169,8 @@ func TestManyExceptions(t *testing.T) {
 	}
 }
 
-// BenchmarkExceptions is the next time of a schedule whose minutes of January are excepted, with 1,000 lines: by whole
-// days, and each by itself.
+// BenchmarkExceptions finds the next time of a schedule whose minutes of January are excepted with 1,000 lines: by whole days, and each by
+// itself.
 func BenchmarkExceptions(b *testing.B) {
 	for name, then := range map[string][]string{"days": {"* * * 1 *"}, "minutes": {"*/2 * * 1 *", "1-59/2 * * 1 *"}, "none": nil} {
 		b.Run(name, func(b *testing.B) {
@@ -185,7 +185,7 @@ func BenchmarkExceptions(b *testing.B) {
 	}
 }
 
-// oracle reads the zone's clock at every minute from a moment on and applies the policies to what it saw.
+// oracle reads the zone's clock at every minute from a moment on and applies the policies to it.
 func oracle(c *cron, zone *time.Location, gap Gap, repeat Repeat, from time.Time, minutes int) (all []time.Time) {
 	means := func(local time.Time) bool {
 		return c.month&(1<<local.Month()) != 0 && c.onDay(dayOf(local)) && c.hour&(1<<local.Hour()) != 0 && c.minute&(1<<local.Minute()) != 0
@@ -232,7 +232,7 @@ var oracleLines = []string{
 	"0 2 * * 0", "15 2,3 * * *", "45 0-4 * * *", "0 0 L * *", "0 1 * * 0L", "30 0 1-7 * *", "5 5 29 2 *", "*/5 2 * 3,10 *",
 }
 
-// TestOracle compares the calendar with what clocks show, minute by minute, around the changes of the zones' clocks.
+// TestOracle compares the calendar with clocks, minute by minute, around the changes of the zones' clocks.
 func TestOracle(t *testing.T) {
 	zones := []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "America/Santiago", "Africa/Casablanca", "Asia/Tehran",
 		"Africa/Cairo", "Pacific/Chatham", "America/Havana", "Asia/Gaza", "Europe/Dublin", "Asia/Kathmandu", "Antarctica/Troll", "America/Sao_Paulo", "Asia/Pyongyang", "UTC"}
@@ -262,7 +262,7 @@ func TestOracle(t *testing.T) {
 				got = append(got, next.Format(time.RFC3339))
 			}
 			var want []string
-			// The oracle looks a day further at both ends: a time that comes twice does so within a day.
+			// The oracle looks a day further at both ends: a repeated time comes again within a day.
 			for _, at := range oracle(&c, zone, gap, repeat, from.Add(-25*time.Hour), 60*146) {
 				if !at.Before(from) && at.Before(to) {
 					want = append(want, at.Format(time.RFC3339))
@@ -275,7 +275,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// Intervals come as if each of them were asked whether it is excepted.
+// Intervals come as if each of them were compared with every exception.
 func TestIntervalsBesideExceptions(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	zones := []string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago", "Asia/Kathmandu"}
@@ -312,7 +312,7 @@ func TestIntervalsBesideExceptions(t *testing.T) {
 	}
 }
 
-// fired writes a plan as text: what is fired, "-" and what is missed.
+// fired writes a plan as text: the fired times, "-" and the missed ones.
 func fired(p Plan) string {
 	var b strings.Builder
 	for _, f := range p.Fire {
@@ -358,7 +358,7 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// TestEveryTickOnce checks that servers that come at random moments decide about each nominal time exactly once.
+// TestEveryTickOnce checks that servers at random moments decide about each nominal time exactly once.
 func TestEveryTickOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 200 {

@@ -5,7 +5,7 @@ import "time"
 // Reasons of ticks.
 const (
 	FiredOnTime   = "on_time"
-	FiredLate     = "catch_up" // also why a tick was missed
+	FiredLate     = "catch_up" // also the reason of missed ticks
 	FiredByHand   = "by_hand"
 	FiredBackfill = "backfill"
 	MissedLate    = FiredLate
@@ -19,35 +19,35 @@ const (
 // Grace is how late a tick may be without counting as missed: a restart, a slow commit.
 const Grace = time.Minute
 
-// Missed are nominal times, one after the other, that were not fired.
+// Missed are consecutive nominal times that were not fired.
 type Missed struct {
 	First, Last time.Time
 	Count       int // countLimit: at least as many
 	Why         string
-	Message     string // what else there is to say
+	Message     string // further text about the reason
 }
 
-// countLimit is where missed times are no longer counted: every second of a day are fewer.
+// countLimit is where counting of missed times stops: every second of a day is less.
 const countLimit = 100_000
 
-// Fire is a nominal time to be fired.
+// Fire is a nominal time to fire.
 type Fire struct {
 	Nominal time.Time
 	Why     string
 }
 
-// Plan is what becomes of the nominal times that have passed.
+// Plan is the plan for the nominal times that have passed.
 type Plan struct {
 	Fire   []Fire
 	Missed []Missed
-	Next   time.Time // the first nominal time that is left; zero: there is none
+	Next   time.Time // the first remaining nominal time; zero: there is none
 }
 
 // fireLimit is how many ticks one plan fires.
 const fireLimit = 100
 
-// Tick decides about the nominal times from next on that are due at now. What is not late by more than Grace is fired whatever
-// the policy of catching up says.
+// Tick decides about the nominal times from next on that are due at now. Ticks that are not later than Grace are fired under any policy of
+// catching up.
 func (s *Schedule) Tick(name string, next, now time.Time) (p Plan) {
 	if s.costly != nil {
 		return Plan{Missed: s.refused(next)}
@@ -64,14 +64,14 @@ func (s *Schedule) Tick(name string, next, now time.Time) (p Plan) {
 	return p
 }
 
-// refused is the time that a schedule was waiting for, of which the times are not looked for any more.
+// refused is the time that a costly schedule was waiting for; its other times are not searched.
 func (s *Schedule) refused(next time.Time) []Missed {
 	return []Missed{{First: next, Last: next, Count: 1, Why: MissedFault, Message: s.costly.Error()}}
 }
 
-// late decides about the nominal times from next on that are late, and returns the first one that is not.
+// late decides about the late nominal times from next on, and returns the first one that is not late.
 func (s *Schedule) late(p *Plan, name string, next, timely, now time.Time) time.Time {
-	var caught []time.Time // the newest of them, within the bound
+	var caught []time.Time // the newest late times, within the bound
 	keep := 0
 	switch s.CatchUp {
 	case CatchUpLast:
@@ -116,8 +116,8 @@ func (s *Schedule) late(p *Plan, name string, next, timely, now time.Time) time.
 	return next
 }
 
-// newest is from when on there are keep nominal times before end, or next where there are fewer since then. What comes before it is missed
-// and need not be passed one by one: a schedule of every second has 2.7 million times in a month.
+// newest is the time from which on there are keep nominal times before end, or next if there are fewer. Earlier times are missed and need
+// not be visited one by one: a schedule of every second has 2.7 million times in a month.
 func (s *Schedule) newest(next, end time.Time, keep int) time.Time {
 	for span := time.Hour; ; span *= 8 {
 		start := end.Add(-span)
@@ -137,7 +137,7 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// Passed is what was missed from next until now, and the first nominal time that was not.
+// Passed is the missed times from next until now, and the first nominal time after them.
 func (s *Schedule) Passed(next, now time.Time, why string) (missed []Missed, left time.Time) {
 	if s.costly != nil {
 		return s.refused(next), time.Time{}
@@ -150,12 +150,12 @@ func (s *Schedule) Passed(next, now time.Time, why string) (missed []Missed, lef
 	return nil, next
 }
 
-// Change is a moment at which a zone's clocks are set, and what the schedule makes of it.
+// Change is a change of a zone's clocks, with its effect on the schedule.
 type Change struct {
 	At            time.Time
 	Before, After time.Duration // offsets from UTC
-	// Skipped are the local times of the schedule that do not come, with the moments at which they are fired instead (zero: at
-	// none). Repeated are those that come twice, with the moments at which they are fired. They are listed up to a bound.
+	// Skipped are local times of the schedule that do not come, with the moments at which they are fired instead (zero: none). Repeated are
+	// those that come twice, with the moments at which they are fired. Both lists are bounded.
 	Skipped, Repeated []Fired
 }
 

@@ -7,7 +7,7 @@ import (
 
 // set is a set of local times.
 type set interface {
-	// within is the first time of the set from low to below high. It sets k.done where the set has no time from low on.
+	// within is the first time of the set from low to below high. It sets k.done if the set has no time from low on.
 	within(k *seeker, low, high time.Time) (time.Time, bool)
 }
 
@@ -19,10 +19,10 @@ type times struct {
 	repeat Repeat
 }
 
-// endOfTime comes after every year that can be written.
+// endOfTime is after every year that can be written.
 var endOfTime = time.Date(12_000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// lastTime comes after every nominal time: JSON has no year of five digits, and the jitter comes on top.
+// lastTime is after every nominal time: JSON has no year of five digits, and the jitter is added.
 var lastTime = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC).Add(-MostJitter)
 
 // localTime is a set of one local time.
@@ -34,7 +34,7 @@ func (m localTime) within(k *seeker, low, high time.Time) (time.Time, bool) {
 	return t, !k.done && t.Before(high)
 }
 
-// line is the set of the times that a cron line means and that are not excepted.
+// line is the set of a cron line's times that are not excepted.
 type line struct {
 	cron   cron
 	except *exceptions
@@ -80,18 +80,18 @@ func (l *line) within(k *seeker, low, high time.Time) (time.Time, bool) {
 	return t, false
 }
 
-// seeker looks for the moments of a set, one after the other. It belongs to one caller.
+// seeker finds the moments of a set, one after the other. It belongs to one caller.
 type seeker struct {
 	*times
-	head  time.Time // the next moment; zero: none has been found yet
-	most  int       // the last year that is looked at, zero: as far as civilYears
-	last  int       // what most is at most
-	done  bool      // there is no further moment
-	spent []uint64  // the kinds of days of which exceptions leave nothing, a bit for each
+	head  time.Time // the next moment; zero: not found yet
+	most  int       // the last year to search, zero: as far as civilYears
+	last  int       // the maximum of most
+	done  bool      // there are no more moments
+	spent []uint64  // kinds of days on which exceptions leave nothing, a bit for each
 	seen  map[int]*excepted
-	steps int // days that were looked at, and comparisons with exceptions
+	steps int // searched days, and comparisons with exceptions
 	in    span
-	known bool // in is a span of the zone
+	known bool // in is valid
 }
 
 func (k *seeker) isSpent(d day) bool {
@@ -108,7 +108,7 @@ func (k *seeker) spend(d day) {
 
 var nothingExcepted = &excepted{}
 
-// excepted is what exceptions take of a day. All exceptions are asked once for a kind of day.
+// excepted is what exceptions take from a day. All exceptions are evaluated once for a kind of day.
 func (k *seeker) excepted(e *exceptions, d day) *excepted {
 	if len(e.lines) == 0 {
 		return nothingExcepted
@@ -125,7 +125,7 @@ func (k *seeker) excepted(e *exceptions, d day) *excepted {
 	return x
 }
 
-// spanAt is the span of the zone in which t lies. Times that follow one another are mostly of one span.
+// spanAt is the span of the zone in which t lies. Consecutive times are mostly in one span.
 func (k *seeker) spanAt(t time.Time) span {
 	if !k.known || !k.in.start.IsZero() && t.Before(k.in.start) || !k.in.end.IsZero() && !t.Before(k.in.end) {
 		k.in, k.known = spanAt(t, k.zone), true
@@ -133,8 +133,8 @@ func (k *seeker) spanAt(t time.Time) span {
 	return k.in
 }
 
-// after is the first moment of the set after t and before until. A set of which the clocks skip every time for civilYears is done: 02:30
-// on the last Sunday in March is in the set every year, and in Berlin, with GapSkip, it never comes.
+// after is the first moment of the set after t and before until. A set is done if the clocks skip all its times for civilYears: 02:30 on
+// the last Sunday in March is in the set every year, and in Berlin, with GapSkip, it never comes.
 func (k *seeker) after(t, until time.Time) (time.Time, bool) {
 	for from := t.Add(time.Nanosecond); from.Before(until) && !k.done; {
 		in := k.spanAt(from)
@@ -144,16 +144,16 @@ func (k *seeker) after(t, until time.Time) (time.Time, bool) {
 				k.most = 0
 				return from.UTC(), true
 			}
-			k.done = false // a moment within the gap has been passed; what comes after it has not
+			k.done = false // a moment within the gap has been passed; later ones have not
 		}
 		if in.before > in.offset && k.repeat == RepeatFirst {
-			if twice := civil(in.start, in.before); low.Before(twice) { // the first time has been in the span before
+			if twice := civil(in.start, in.before); low.Before(twice) { // the first of the two times was in the span before
 				low = twice
 			}
 		}
 		high := civil(until, in.offset)
 		if !in.end.IsZero() {
-			end := civil(in.end, in.offset) // what clocks show at the end of the span
+			end := civil(in.end, in.offset) // the clocks' time at the end of the span
 			if in.after < in.offset && k.repeat == RepeatLast {
 				end = civil(in.end, in.after)
 			}
@@ -173,7 +173,7 @@ func (k *seeker) after(t, until time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// comes reports whether the set ever comes, and, where it does not, whether the zone's clocks skip all its times.
+// comes reports whether the set ever comes, and, if it does not, whether the zone's clocks skip all its times.
 func (k *seeker) comes() (comes, skipped bool) {
 	if _, comes = k.after(beginning, endOfTime); comes {
 		return true, false
@@ -183,26 +183,26 @@ func (k *seeker) comes() (comes, skipped bool) {
 	return false, skipped
 }
 
-// walk passes through the nominal times of a schedule, the earliest first. It belongs to one caller.
+// walk visits the nominal times of a schedule, the earliest first. It belongs to one caller.
 //
-// Its lines are looked for within a window, from the last one to horizon, that grows while it is empty: a line that comes once in
-// 28 years is not looked for that far where another one comes tomorrow.
+// Lines are searched within a window, from the last one to horizon, which grows while it is empty: a line that comes once in 28 years is
+// not searched that far if another one comes tomorrow.
 type walk struct {
 	s       *Schedule
 	lines   []seeker
-	free    *seeker   // of the seconds that are not excepted, between which intervals are looked for
-	at      time.Time // of an interval, the last time
+	free    *seeker   // of the seconds that are not excepted, between which intervals are searched
+	at      time.Time // the last time of an interval
 	horizon time.Time // each line's moments before it have been found
 	days    int       // of the next window
 }
 
 const (
 	firstWindow = 2       // days
-	mostWindow  = 1 << 17 // days, 359 years: a window that does not end the search is rare
+	mostWindow  = 1 << 17 // days, 359 years: a window in which the search does not end is rare
 )
 
-// between is the line of all times at which an interval may be due. One of whole minutes is due at the same second of each: no zone has had
-// an offset with seconds since 1972.
+// between is the line of all times at which an interval may be due. An interval of whole minutes is due at the same second of each: no zone
+// has had an offset with seconds since 1972.
 func between(every, offset time.Duration) cron {
 	c := cron{second: 1<<60 - 1, minute: 1<<60 - 1, hour: 1<<24 - 1, month: 1<<13 - 1, anyDay: true, anyWeekday: true}
 	if every%time.Minute == 0 {
@@ -233,7 +233,7 @@ func (s *Schedule) walk(t time.Time) *walk {
 	return w
 }
 
-// next is the next nominal time; false when there is none.
+// next is the next nominal time; false if there is none.
 func (w *walk) next() (next time.Time, comes bool) {
 	if w.free != nil {
 		next, comes = w.nextOfInterval()
@@ -268,7 +268,7 @@ func (w *walk) nextOfLines() (first time.Time, comes bool) {
 	}
 }
 
-// widen looks for the lines' moments in the window after horizon. It is false where none of them has any.
+// widen searches the lines' moments in the window after horizon. It is false if none of them has any.
 func (w *walk) widen() (goes bool) {
 	if !w.s.until.IsZero() && !w.horizon.Before(w.s.until) {
 		return false
@@ -288,15 +288,15 @@ func (w *walk) seek(i int, after time.Time) {
 	w.lines[i].head, _ = w.lines[i].after(after, w.horizon)
 }
 
-// Intervals are looked for between exceptions in up to intervalSteps steps, of which a try counts tryCosts, so 100,000 tries: an interval
-// of 2 seconds at odd ones never comes beside an exception of each odd second.
+// Intervals are searched between exceptions in up to intervalSteps steps, of which a try counts tryCosts, so 100,000 tries: an interval of
+// 2 seconds at odd ones never comes beside an exception of each odd second.
 const (
 	intervalSteps = 5_000_000
 	tryCosts      = 50
 )
 
-// nextOfInterval counts intervals from the beginning of 1970 in UTC, so that the times do not depend on when the schedule was
-// made, paused or late.
+// nextOfInterval counts intervals from the beginning of 1970 in UTC, so that the times do not depend on when the schedule was made, paused
+// or late.
 func (w *walk) nextOfInterval() (time.Time, bool) {
 	s := w.s
 	every, offset := int64(s.Every/time.Second), int64(s.Offset/time.Second)
@@ -317,7 +317,7 @@ func (w *walk) nextOfInterval() (time.Time, bool) {
 		case free.Equal(local):
 			return next, true
 		}
-		// The interval that follows is looked for where the excepted times end, or the zone's clocks change.
+		// The next interval is searched from the end of the excepted times, or from a change of the zone's clocks.
 		over := free.Add(-in.offset)
 		if !in.end.IsZero() && in.end.Before(over) {
 			over = in.end
@@ -327,10 +327,10 @@ func (w *walk) nextOfInterval() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Next is the first nominal time after t; false when there is none.
+// Next is the first nominal time after t; false if there is none.
 func (s *Schedule) Next(t time.Time) (time.Time, bool) { return s.walk(t).next() }
 
-// Count counts the nominal times from <= t < to, and stops at most. last is the last one counted.
+// Count counts the nominal times from <= t < to, and stops at most. last is the last counted one.
 func (s *Schedule) Count(from, to time.Time, most int) (n int, last time.Time) {
 	for w := s.walk(from.Add(-time.Nanosecond)); n < most; n++ {
 		next, comes := w.next()
@@ -342,7 +342,7 @@ func (s *Schedule) Count(from, to time.Time, most int) (n int, last time.Time) {
 	return n, last
 }
 
-// times is how many times of a day the line means.
+// times is how many times a day the line has.
 func (c *cron) times() int {
 	return bits.OnesCount64(c.hour) * bits.OnesCount64(c.minute) * bits.OnesCount64(c.second)
 }

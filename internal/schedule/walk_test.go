@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// isExcepted asks every exception for one second.
+// isExcepted compares one second with every exception.
 func isExcepted(e *exceptions, civil time.Time) bool {
 	d := dayOf(civil)
 	hour, minute, second := civil.Clock()
@@ -18,7 +18,7 @@ func isExcepted(e *exceptions, civil time.Time) bool {
 	})
 }
 
-// The times between exceptions are those of each line of which every exception, asked for that time, says that it is none of its own.
+// The times between exceptions are the times of each line that no exception, compared one by one, contains.
 func TestTimesBetweenExceptions(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	of := func(all ...string) string { return all[random.IntN(len(all))] }
@@ -76,7 +76,7 @@ func TestTimesBetweenExceptions(t *testing.T) {
 	}
 }
 
-// unexcepted asks for each time of a line whether it is excepted.
+// unexcepted compares each time of a line with the exceptions.
 type unexcepted struct {
 	of     *seeker
 	except *exceptions
@@ -92,7 +92,7 @@ func (u unexcepted) within(_ *seeker, low, high time.Time) (time.Time, bool) {
 	}
 }
 
-// hostile are schedules whose times are hard to find, among those that are accepted.
+// hostile are accepted schedules whose times are hard to find.
 func hostile() map[string]Spec {
 	lines := func(n int, line func(int) string) (all []string) {
 		for i := range n {
@@ -124,8 +124,8 @@ func hostile() map[string]Spec {
 	}
 }
 
-// TestCostOfTimes counts what the search for times costs, in days that are looked at and comparisons with exceptions: whatever is written,
-// the next time is found in a fraction of a second, and so is what a month has missed.
+// TestCostOfTimes counts the cost of searches, in searched days and comparisons with exceptions: for any accepted schedule, the next time
+// is found in a fraction of a second, and so are the missed times of a month.
 func TestCostOfTimes(t *testing.T) {
 	for name, spec := range hostile() {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestCostOfTimes(t *testing.T) {
 	}
 }
 
-// Schedules whose times cost more than the bounds allow are named, and have no time: one that was stored is missed once.
+// Schedules whose times cost more than the bounds are named, and have no times: a stored one is missed once.
 func TestCostlySchedules(t *testing.T) {
 	at := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	many := func(n int, line string) []string { return slices.Repeat([]string{line}, n) }

@@ -17,10 +17,10 @@ import (
 
 var wholeCalendar = flag.Bool("whole-calendar", false, "compare all lines with the clocks of all zones in all years from 2015 to 2040, which make calendar does")
 
-// The years that the whole calendar has.
+// The years of the whole calendar.
 const firstYear, lastYear = 2015, 2040
 
-// yearLine is a line of which every nominal time is compared.
+// yearLine is a line whose nominal times are all compared.
 type yearLine struct {
 	text string
 	days Days
@@ -42,18 +42,18 @@ var yearLines = func() (all []yearLine) {
 }()
 
 // clock is what the clocks of a zone show in some years, read minute by minute. The oracle knows nothing else of the zone, and reads the
-// lines by itself.
+// lines itself.
 type clock struct {
 	from    time.Time // of the first minute
-	begin   int       // the first minute and the one behind the last that are compared: those around them are there for times that come twice
+	begin   int       // the first compared minute and the one after the last: those around them are for times that come twice
 	end     int
 	minutes []shown
 	skipped []skip
-	near    []bool // by day: a change of the clock, or an end of the years, is on it or on one beside it
+	near    []bool // by day: a change of the clock, or an end of the years, is on it or on a neighbouring day
 	same    uint64 // a hash of all changes
 }
 
-// shown is what a clock shows at one minute: bits 0 to 10 the minute of the day, bit 11 whether it has shown the same before, bit 12
+// shown is the time on a clock at one minute: bits 0 to 10 the minute of the day, bit 11 whether it has shown the same before, bit 12
 // whether it will show the same again, and from bit 13 the day.
 type shown uint32
 
@@ -65,7 +65,7 @@ const (
 func (s shown) minute() int { return int(s & 0x7ff) }
 func (s shown) day() int    { return int(s >> 13) }
 
-// skip is what a clock never shows; at is the minute at which that has been passed.
+// skip is a time that a clock never shows; at is the minute at which it has been passed.
 type skip struct {
 	shown
 	at int
@@ -92,7 +92,7 @@ func readClock(zone *time.Location, from, to int) *clock {
 		_, offset := c.moment(minute).In(zone).Zone()
 		return offset
 	}
-	// Where the clock is as far from UTC at the ends of a quarter of an hour, it is so between them.
+	// If the clock has the same offset from UTC at both ends of a quarter of an hour, it has it in between.
 	const quarter = 15
 	offset, steady := 0, false
 	before, previous, first := 0, int64(0), c.from.Unix()/60
@@ -131,14 +131,14 @@ func (c *clock) markNear(minute int) {
 	}
 }
 
-// firstDay is day 0 of what the clock shows: no clock is two days off.
+// firstDay is day 0 of the clock: no clock is two days off.
 func (c *clock) firstDay() time.Time {
 	return time.Unix((c.from.Unix()/86400-2)*86400, 0).UTC()
 }
 
 func (c *clock) moment(minute int) time.Time { return c.from.Add(time.Duration(minute) * time.Minute) }
 
-// meaning is a line as the oracle reads it: which minutes of the day it means, and which days.
+// meaning is a line as the oracle reads it: its minutes of the day, and its days.
 type meaning struct {
 	minutes [dayMinutes]bool
 	days    []bool // by the clock's days
@@ -180,7 +180,7 @@ func (c *clock) means(line yearLine) (*meaning, error) {
 	return m, nil
 }
 
-// isWeekday reports whether an item of the last field means a day.
+// isWeekday reports whether an item of the last field includes a day.
 func isWeekday(item string, day time.Time) bool {
 	names := []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 	of, nth, numbered := strings.Cut(item, "#")
@@ -198,7 +198,7 @@ func isWeekday(item string, day time.Time) bool {
 	}
 }
 
-// among reports whether a list of values, ranges and steps has a value. least is the field's least one.
+// among reports whether a list of values, ranges and steps has a value.
 func among(list string, value, least int, names []string) bool {
 	number := func(text string) (n int) {
 		if n = slices.Index(names, text); n >= 0 && text != "" {
@@ -230,7 +230,7 @@ func among(list string, value, least int, names []string) bool {
 	return false
 }
 
-// spans are the minutes that are compared: all of them, or those near changes of the clock.
+// spans are the compared minutes: all of them, or those near changes of the clock.
 func (c *clock) spans(all bool) (spans [][2]int) {
 	if all {
 		return [][2]int{{c.begin, c.end}}
@@ -248,7 +248,7 @@ func (c *clock) spans(all bool) (spans [][2]int) {
 	return spans
 }
 
-// times are the minutes of a span at which a line fires, by what the clock showed.
+// times are the minutes of a span at which a line fires, according to the clock.
 func (c *clock) times(m *meaning, gap Gap, repeat Repeat, span [2]int) (all []int) {
 	passed := map[int]bool{}
 	if gap == GapNext {
@@ -290,7 +290,7 @@ func (c *clock) compare(s *Schedule, want []int, span [2]int) error {
 	return nil
 }
 
-// zoneNames are all zones of the database that Go comes with.
+// zoneNames are all zones of Go's own database.
 func zoneNames(t *testing.T) (names []string) {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -313,14 +313,14 @@ func zoneNames(t *testing.T) (names []string) {
 	return names
 }
 
-// Of lines that mean more than denseFrom minutes of a day all times are compared on one clock of denseClocks, those near changes on each.
+// Lines with more than denseFrom minutes a day are compared completely on one clock of denseClocks, and near changes on each.
 const (
 	denseFrom   = 100
 	denseClocks = 20
 )
 
-// compareLines compares all lines with a clock: every time of each line by one way of treating gaps and repeated hours, which differs
-// from clock to clock, and the times near changes by all ways.
+// compareLines compares all lines with a clock: every time of each line with one policy for gaps and repeated hours, which differs between
+// clocks, and the times near changes with all policies.
 func (c *clock) compareLines(zone string, nth int) (compared int, err error) {
 	for i, line := range yearLines {
 		m, err := c.means(line)
@@ -346,7 +346,7 @@ func (c *clock) compareLines(zone string, nth int) (compared int, err error) {
 	return compared, nil
 }
 
-// TestYears compares the calendar with what clocks show at every minute of whole years.
+// TestYears compares the calendar with clocks at every minute of whole years.
 func TestYears(t *testing.T) {
 	load := func(name string) *time.Location {
 		zone, err := time.LoadLocation(name)
