@@ -2,10 +2,10 @@
 // stack overflow, or a kill by the kernel for too much memory, cannot be recovered, and the process would read the same row after each
 // start.
 //
-// |	Begin   writes the name of the next evaluation into a slot of a file
-// |	        the process dies: the slot keeps the name, because the kernel has the file's pages
-// |	Open    of the next process counts each name that it finds in a slot
-// |	Begin   refuses a name that was counted Most times
+//	Begin   writes the name of the next evaluation into a slot of a file
+//	        the process dies: the slot keeps the name, because the kernel has the file's pages
+//	Open    of the next process counts each name that it finds in a slot
+//	Begin   refuses a name that was counted Most times
 //
 // An evaluation that ends removes the name and its count, so that only deaths in a row count: a process that is killed by chance has a name
 // in a slot as well. The file is never synced: when the host dies instead of the process, no row is at fault.

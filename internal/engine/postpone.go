@@ -20,13 +20,13 @@ import (
 // the store refuses one of its steps. The rest is postponed: the workflow's row says that the engine must continue it, and a separate
 // request does so at once.
 //
-// |	a request fails together with its follow-ups
-// |	 1. its batch is halved until it is alone
-// |	 2. alone, it is decided again with all its follow-ups postponed, and is committed
-// |	 3. each workflow continues by an advanceOp, each wait list of a key by a waitListOp: these fail alone, and are decided again with the
-// |	    follow-ups of their own step postponed
-// |	 4. a workflow whose advanceOp fails again is ended as failed by a stuckOp, which gives the reason
-// |	 5. a workflow that cannot even be ended is put aside, and tried again with growing delays
+//	a request fails together with its follow-ups
+//	 1. its batch is halved until it is alone
+//	 2. alone, it is decided again with all its follow-ups postponed, and is committed
+//	 3. each workflow continues by an advanceOp, each wait list of a key by a waitListOp: these fail alone, and are decided again with the
+//	    follow-ups of their own step postponed
+//	 4. a workflow whose advanceOp fails again is ended as failed by a stuckOp, which gives the reason
+//	 5. a workflow that cannot even be ended is put aside, and tried again with growing delays
 
 // Beyond its requests a transaction creates, admits and ends this many executions, which takes 10 to 30 ms, with about this many bytes of
 // input.

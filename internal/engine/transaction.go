@@ -17,14 +17,14 @@ import (
 //
 // Its parts own one thing each:
 //
-// |	wants      what the requests need: it is loaded together, before the first decision
-// |	loaded     rows that have been read, and are locked until the end
-// |	changes    decisions that are not written yet
-// |	keys       how full concurrency keys are, and which wait lists must be served
-// |	workflows  which workflows take their next step, and their progress
-// |	dispatch   executions for the waiting claimers
-// |	effects    actions after the commit
-// |	parts      rows and decisions of capabilities, which the transaction does not know
+//	wants      what the requests need: it is loaded together, before the first decision
+//	loaded     rows that have been read, and are locked until the end
+//	changes    decisions that are not written yet
+//	keys       how full concurrency keys are, and which wait lists must be served
+//	workflows  which workflows take their next step, and their progress
+//	dispatch   executions for the waiting claimers
+//	effects    actions after the commit
+//	parts      rows and decisions of capabilities, which the transaction does not know
 type transaction struct {
 	e     *Engine
 	store store.Tx // tx reads, and flush and writeRows write

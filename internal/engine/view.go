@@ -13,7 +13,7 @@ import (
 // executions write everything. Reads of other rows write only such rows, because a new execution is written together with its claim if
 // nothing reads it in between. These reads write nothing:
 //
-// |   - Lock and Submitted, whose callers check the transaction first (load, loadIdempotency)
+//   - Lock and Submitted, whose callers check the transaction first (load, loadIdempotency)
 //   - LockWorkflows, because a new workflow is written with its first step (beforeFirstStep)
 //   - the reads of waits and inquiries, which are kept until the end of the transaction (atEnd)
 type view struct {

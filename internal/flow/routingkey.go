@@ -12,9 +12,9 @@ const DefaultQueue = "default"
 // A routing key is the name of a queue, or of the part of a queue for executions with the same needs. Stores treat it like the name of a
 // queue; the API and the documents for users call the part a lane:
 //
-// |	default                  every worker of the queue can run it
-// |	default@docker           needs the runtime docker
-// |	gpu@docker,gpu=a100      needs that runtime, and a worker with the label gpu=a100
+//	default                  every worker of the queue can run it
+//	default@docker           needs the runtime docker
+//	gpu@docker,gpu=a100      needs that runtime, and a worker with the label gpu=a100
 //
 // A need is one word: the name of a runtime, a language that only some workers have (as its offer), a label of workers as key=value, a
 // custom kind, an action that is paused (SuspendedKey). The needs are sorted, so equal needs are one routing key. A worker takes only from

@@ -10,8 +10,8 @@ import (
 // The loops of the engine that evaluate rules, waits, windows and schedules are shared by all users, who write the evaluated documents. So
 // that no document delays another one's by more than a second, a loop takes turns:
 //
-// |  1. It looks at all new rows, and gives each document definition.QuickWork. A document that needs more is costly from
-// |     then on, in this process, and its rows wait in the turn queue of the loop.
+//  1. It looks at all new rows, and gives each document definition.QuickWork. A document that needs more is costly from
+//     then on, in this process, and its rows wait in the turn queue of the loop.
 //  2. It takes one turn of that queue: the first one is evaluated within definition.SharedWork, or several parts of it within the budget
 //     of a transaction, and goes to the end of the queue unless that was all of it. Then the loop goes back to 1.
 //

@@ -5,9 +5,8 @@
 //
 //	pawl.NS.ask, .tell, .log   the lines, quorum queues
 //	pawl.NS.dead               dead letters, a quorum queue
-//
-// |	pawl.NS.owner              always empty: one of its arguments names the installation that owns the namespace
-// |	pawl.NS.to.USER.NAME        a reply queue, a classic queue that only its owner reads, deleted by RabbitMQ after the owner has died
+//	pawl.NS.owner              always empty: one of its arguments names the installation that owns the namespace
+//	pawl.NS.to.USER.NAME        a reply queue, a classic queue that only its owner reads, deleted by RabbitMQ after the owner has died
 //
 // Servers make all queues except the reply queues, which workers make. The broker confirms every publication, and returns one
 // whose queue does not exist.

@@ -5,12 +5,9 @@
 //
 //	pawl:{NS}:ask, :tell, :log   streams: the lines, read by the group "servers"
 //	pawl:{NS}:bytes              hash: how many bytes of messages each line holds
-//
-// |	pawl:{NS}:to:NAME             stream: a reply queue, read only by its owner, deleted by Redis a while after the owner has died
-//
+//	pawl:{NS}:to:NAME             stream: a reply queue, read only by its owner, deleted by Redis a while after the owner has died
 //	pawl:{NS}:dead               stream: dead letters
-//
-// |	pawl:{NS}:meta               hash: the installation that owns the namespace
+//	pawl:{NS}:meta               hash: the installation that owns the namespace
 package redis
 
 import (
