@@ -18,7 +18,7 @@ the configuration file, else from its default. pawl config print shows what is s
 
 `
 
-// addHelp gives the commands their form of help, and adds the topic that explains the flags which all commands have.
+// addHelp sets the form of the commands' help, and adds the topic that explains the flags of all commands.
 func addHelp(root *cobra.Command) {
 	root.SetUsageFunc(usage)
 	topic := &cobra.Command{Use: "flags", Short: "the flags that every command has", Long: flagsTopic + root.PersistentFlags().FlagUsages()}
@@ -44,8 +44,9 @@ func addHelp(root *cobra.Command) {
 	})
 }
 
-// usage shows what is a command's own. The flags that all commands have, some twenty, are named only. It is no template of
-// cobra's: with one the linker keeps every exported method of every type, which makes the binary half as large again.
+// usage shows the flags of the command itself. The flags of all commands, about twenty, are only named. It does not use a
+// template of cobra: with one the linker keeps every exported method of every type, which makes the binary half as large
+// again.
 func usage(c *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:")
@@ -100,7 +101,8 @@ func globalFlags(root *cobra.Command) string {
 	return strings.Join(lines, "\n")
 }
 
-// argsOf checks a command's arguments in words of its own usage: cobra's say that it "accepts 1 arg(s), received 0".
+// argsOf rewrites errors about a command's arguments in the words of its usage: cobra says that it "accepts 1 arg(s), received
+// 0".
 func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil || check(cmd, args) == nil {
@@ -132,7 +134,7 @@ func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// unknownCommand names the commands that may have been meant.
+// unknownCommand suggests commands that may have been meant.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	near := cmd.SuggestionsFor(name)
@@ -157,7 +159,7 @@ var otherCommands = map[string]string{
 	"signal": "pawl emit TRIGGER emits a signal", "history": "pawl events ID lists what has happened to an execution", "inspect": "pawl describe ID shows an execution",
 }
 
-// elsewhere is how what other tools have a flag for is written here, by command and flag.
+// elsewhere gives, by command and flag, this program's form for flags of other tools.
 var elsewhere = map[string]map[string]string{
 	"eval": {
 		"timeout": "--limit wall=5s", "time": "--limit wall=5s", "wall": "--limit wall=5s", "cpu": "--limit cpu=2s",
@@ -173,7 +175,7 @@ var unknownFlag = regexp.MustCompile(`^unknown (?:flag: --|shorthand flag: ')([[
 
 var notAForm = regexp.MustCompile(`^invalid argument "(.+?)=.*" for "-o, --output" flag`)
 
-// flagError names the flag that was probably meant beside one that there is not, or that means something else.
+// flagError suggests the flag that was probably meant in place of one that does not exist, or has another meaning.
 func flagError(cmd *cobra.Command, err error) error {
 	if found := notAForm.FindStringSubmatch(err.Error()); found != nil && cmd.Flags().Lookup("give") != nil {
 		return fmt.Errorf("%w; to give a task its output: --give '%s=JSON'", err, found[1])

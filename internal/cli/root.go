@@ -1,5 +1,5 @@
-// Package cli is the command line: it assembles the commands, which speak to every engine through package client, and says what
-// went wrong.
+// Package cli is the command line: it assembles the commands, which use every engine through package client, and prints their
+// errors.
 package cli
 
 import (
@@ -117,14 +117,14 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 	return root
 }
 
-// add puts commands into a group, and has their settings read before they run.
+// add puts commands into a group, and makes them load their settings before they run.
 func add(a *app.App, root *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, c := range commands {
 		if group != "" {
 			c.GroupID = group
 		}
-		// Of a command that only has others cobra takes every argument, shows its help and reports success: pawl pause
-		// workflow ex_… would pause nothing.
+		// For a command with only subcommands, cobra accepts any argument, shows the help and reports success: pawl
+		// pause workflow ex_… would pause nothing.
 		if c.HasSubCommands() && !c.Runnable() {
 			c.Args, c.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}

@@ -1,5 +1,5 @@
-// Package app has what all commands share: the streams, settings and log of one call of the command line, the connection to an
-// engine, interruptions, and reading files.
+// Package app contains what all commands share: the streams, settings and log of one call of the command line, the connection
+// to an engine, interruptions, and reading files.
 package app
 
 import (
@@ -20,11 +20,11 @@ type App struct {
 	Listen   func(network, address string) (net.Listener, error) // nil: net.Listen
 
 	logTo   logWriter
-	Entered bool // a command has begun: errors are no longer about usage
+	Entered bool // a command has started: later errors are not about usage
 	Config  config.Config
 }
 
-// Prepare fills in what the caller has left out. Log lines go to standard error until a live view takes them.
+// Prepare fills in the fields that the caller left out. Log lines go to standard error unless a live view takes them over.
 func (a *App) Prepare() {
 	a.logTo.app = a
 	if a.Listen == nil {
@@ -32,7 +32,7 @@ func (a *App) Prepare() {
 	}
 }
 
-// With is another call of the command line with the same streams, for which the settings server and token are those given here.
+// With returns another call of the command line with the same streams, for the given server and without a token.
 func (a *App) With(server string) *App {
 	return &App{In: a.In, Out: a.Out, Err: a.Err, Listen: a.Listen, Getenv: func(name string) string {
 		switch name {
@@ -45,7 +45,7 @@ func (a *App) With(server string) *App {
 	}}
 }
 
-// Configure reads the settings of a command, whose flags are given.
+// Configure loads the settings of a command from its flags and the other sources.
 func (a *App) Configure(flags *pflag.FlagSet) error {
 	c, err := config.Load(flags, a.Getenv)
 	if err != nil {

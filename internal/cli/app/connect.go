@@ -19,7 +19,7 @@ import (
 type mode int
 
 const (
-	Reading mode = iota // to read and to change executions: no workers are needed
+	Reading mode = iota // to read and change executions: no workers are needed
 	Working             // to run work
 )
 
@@ -30,14 +30,15 @@ type Session struct {
 	joined   bool // the engine is in another process on the same state directory, and may end with it
 
 	// Key is the idempotency key for submissions through another process. That process may end before it answers; the
-	// submission is then repeated with the next engine on the same database. It is empty elsewhere.
+	// submission is then repeated with the next engine on the same database, and must not be made twice. It is empty
+	// for other connections.
 	Key string
 
 	mu    sync.Mutex
 	here  *instance.Instance
-	using *os.File // an open file whose lock keeps the other process's engine running; nil if the command has joined none
+	using *os.File // an open file whose lock keeps the other process's engine running; nil without such a process
 
-	lost context.Context // ends when the engine in this process has ended by itself; its cause says why
+	lost context.Context // ends when the engine in this process has ended by itself; its cause is the reason
 	lose context.CancelCauseFunc
 }
 
@@ -51,7 +52,8 @@ func newSession(c *client.Client, r *instance.Instance) *Session {
 	return s
 }
 
-// Within returns a context that also ends when the engine in this process has ended, since no call would be answered any more.
+// Within returns a context that also ends when the engine in this process has ended, because no call would be answered after
+// that.
 func (s *Session) Within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.lost, func() { cancel(context.Cause(s.lost)) })
@@ -61,7 +63,7 @@ func (s *Session) Within(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// Close ends the connection, and the engine when it is in this process.
+// Close ends the connection, and the engine if it is in this process.
 func (s *Session) Close() {
 	s.Leave()
 	s.mu.Lock()
@@ -71,7 +73,7 @@ func (s *Session) Close() {
 	}
 }
 
-// take replaces the connection by next.
+// take replaces the connection with next.
 func (s *Session) take(next *Session) {
 	s.Leave()
 	s.mu.Lock()
@@ -80,8 +82,8 @@ func (s *Session) take(next *Session) {
 	context.AfterFunc(next.lost, func() { s.lose(context.Cause(next.lost)) })
 }
 
-// connect finds the engine to use: the named server's, that of the process that works on the state directory, or one of its
-// own.
+// connect finds the engine to use: that of the named server, that of the process that works on the state directory, or one
+// in this process.
 func (a *App) connect(ctx context.Context, m mode) (*Session, error) {
 	if url := a.Config.Text("server"); url != "" {
 		c, err := client.New(url, client.WithToken(a.Config.Text("token")), client.WithUserAgent("pawl/"+Version()), client.WithOnRetry(a.sayRetries()))
@@ -127,12 +129,11 @@ func (a *App) connect(ctx context.Context, m mode) (*Session, error) {
 // starting or ending, or is a command that only reads.
 const patience = 30 * time.Second
 
-// sayRetries tells a person what a command waits for when the server is away, or cannot work, for longer than the moment of a restart:
-// once for each time that it is.
+// sayRetries reports to the user that the server is away, or cannot work, for longer than a restart takes: once per outage.
 func (a *App) sayRetries() func(err error, since, until time.Time) {
 	const moment = 2 * time.Second
 	var mu sync.Mutex
-	var said time.Time // until when the tries go on of which it was told
+	var said time.Time // until when the reported retries last
 	return func(err error, since, until time.Time) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -144,8 +145,8 @@ func (a *App) sayRetries() func(err error, since, until time.Time) {
 	}
 }
 
-// reached checks that a server answers at all. A person who named a wrong one should learn that now, and not after the client
-// has tried for as long as a server may take to restart.
+// reached checks that a server answers. A user who named a wrong server learns that at once, and not after the client has
+// retried for as long as a restart may take.
 func reached(ctx context.Context, c *client.Client) error {
 	const within = time.Second
 	for begun := time.Now(); ; {
@@ -187,8 +188,7 @@ func (a *App) Hosting(o instance.Options) instance.Options {
 	return o
 }
 
-// WithClient connects, calls do, and closes the connection. If the engine is in this process and ends by itself, that is the
-// error.
+// WithClient connects, calls do, and closes the connection. If the engine in this process ends by itself, that is the error.
 func (a *App) WithClient(ctx context.Context, m mode, do func(context.Context, *Session) error) error {
 	ctx, stop := Interruptible(ctx)
 	defer stop()
@@ -203,13 +203,13 @@ func (a *App) WithClient(ctx context.Context, m mode, do func(context.Context, *
 	if err != nil && s.lost.Err() != nil {
 		return context.Cause(s.lost)
 	}
-	if !errors.Is(err, ErrInterrupted) { // the second Ctrl-C waits for nothing
+	if !errors.Is(err, ErrInterrupted) { // after a second Ctrl-C the command waits for nothing
 		a.stayForOthers(ctx, s)
 	}
 	return err
 }
 
-// Current is the present connection.
+// Current is the current connection.
 func (s *Session) Current() *client.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// EachNamed does something to everything named and prints the results. A failure for one does not keep it from the others.
+// EachNamed calls do for each name and prints the results. It continues after a failure.
 func EachNamed(a *App, cmd *cobra.Command, names []string, do func(context.Context, *Session, string) (string, error)) error {
 	return a.WithClient(cmd.Context(), Reading, func(ctx context.Context, s *Session) error {
 		var failed []error
@@ -26,7 +26,7 @@ func EachNamed(a *App, cmd *cobra.Command, names []string, do func(context.Conte
 	})
 }
 
-// ForEach is EachNamed as the function of a command whose arguments are the names.
+// ForEach is EachNamed as the function of a command whose arguments are names.
 func ForEach(a *App, do func(context.Context, *Session, string) (string, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, names []string) error { return EachNamed(a, cmd, names, do) }
 }

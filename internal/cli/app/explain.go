@@ -13,10 +13,10 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// noID is how it is said that the name of an action was given in the place of an execution.
+// noID matches the error for the name of an action in place of an execution's id.
 var noID = regexp.MustCompile(`"([a-z0-9][a-z0-9._-]*)" is not an id: want "ex_"`)
 
-// Explained turns an error of the server or the system into the terms of this command line.
+// Explained rewrites an error of the server or the system in terms of this command line.
 func (a *App) Explained(err error) error {
 	if m := noID.FindStringSubmatch(err.Error()); m != nil {
 		err = fmt.Errorf("%w; of a name, pawl get executions --action %s lists the executions, the latest first", err, m[1])

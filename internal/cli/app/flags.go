@@ -28,7 +28,7 @@ func DurationVar(flags *pflag.FlagSet, d *time.Duration, name, doc string) {
 	flags.Var((*durationValue)(d), name, doc)
 }
 
-// Decimal has a flag for a whole number read it as it is written: pflag reads literals of Go, of which 010 is 8 and 1_0 is 10.
+// Decimal makes a flag for a whole number read decimal digits: pflag reads Go literals, in which 010 is 8 and 1_0 is 10.
 func Decimal(f *pflag.Flag) {
 	if t := f.Value.Type(); t == "int" || t == "int64" {
 		f.Value = decimalValue{f.Value}
@@ -46,7 +46,8 @@ func (v decimalValue) Set(s string) error {
 	return v.Value.Set(s)
 }
 
-// Number reads a number of digits, perhaps with a point or an exponent. Go would also take 1_0 for 10, and 0x1p4 for 16.
+// Number parses a number of digits, optionally with a point or an exponent. strconv would also accept 0x1p4 for 16, and with base
+// prefixes 1_0 for 10.
 func Number(s string) (float64, bool) {
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil && !strings.ContainsAny(s, "_xX") && !math.IsInf(f, 0) && !math.IsNaN(f)
@@ -63,7 +64,7 @@ func (v *durationValue) Set(s string) error {
 	return err
 }
 
-// FillBy sets the person who gives an order to the user of this system, unless the flag has named one.
+// FillBy sets the author of an order to the user of this system, unless the flag names one.
 func FillBy(by *string, flag string) error {
 	if *by != "" {
 		return nil
@@ -76,7 +77,7 @@ func FillBy(by *string, flag string) error {
 	return nil
 }
 
-// Moment reads a time, or how long ago it was.
+// Moment parses a time, or a time ago.
 func Moment(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

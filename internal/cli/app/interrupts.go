@@ -22,7 +22,7 @@ type interrupts struct {
 
 type interruptsKey struct{}
 
-// Interruptible returns a context that Ctrl-C and SIGTERM end, and a function that undoes that.
+// Interruptible returns a context that ends at Ctrl-C and SIGTERM, and a function that undoes that.
 func Interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	i := &interrupts{Pressed: make(chan struct{}, 8), cancel: cancel}
@@ -56,12 +56,12 @@ func (i *interrupts) Press() {
 	}
 	select {
 	case i.Pressed <- struct{}{}:
-	default: // eight are more than any command counts
+	default: // no command counts more than eight
 	}
 }
 
-// Interruptions passes interruptions to the caller, and they no longer end the context that Interruptible returned. One that
-// has just ended it is the first.
+// Interruptions delivers interruptions to the caller; they no longer end the context that Interruptible returned. If one has
+// just ended the context, it is the first to be delivered.
 func Interruptions(ctx context.Context) *interrupts {
 	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
 	if !ok {
@@ -76,6 +76,6 @@ func Interruptions(ctx context.Context) *interrupts {
 	return i
 }
 
-// ErrInterrupted is the error with which a second Ctrl-C ends everything.
+// ErrInterrupted is the error of a command that a second Ctrl-C ends.
 var ErrInterrupted = &exit.Error{Code: exit.Interrupted,
 	Err: errors.New("killed; running work is gone, and the next pawl run or pawl server on the same state directory goes on with the rest")}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// join connects to the engine of the process that holds the state directory. It returns nil if that process has no engine for
+// join connects to the engine of the process that holds the state directory. It returns nil if that process does not serve
 // the mode m yet, or is about to end.
 func join(ctx context.Context, dir string, m mode) (*Session, error) {
 	using, err := instance.LockJoin(dir, unix.LOCK_SH)
@@ -33,21 +33,21 @@ func join(ctx context.Context, dir string, m mode) (*Session, error) {
 	return nil, nil
 }
 
-// Leave lets the process with the engine end before this command, which only follows an execution there.
+// Leave lets the process with the engine end before this command does.
 func (s *Session) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.using != nil {
-		_ = s.using.Close() // only the lock of the file matters
+		_ = s.using.Close() // closing releases the file's lock
 		s.using = nil
 	}
 }
 
-// sayStaying is how long a command whose own work has ended waits for others without a message.
+// sayStaying is how long a command that has finished its own work waits for others before it says so.
 const sayStaying = time.Second
 
-// stayForOthers keeps the engine of this process running until no other command uses it, because their programs would start
-// again in another process. An interruption ends it.
+// stayForOthers keeps the engine of this process running until no other command uses it: otherwise their programs would
+// start again in another process. An interruption ends the wait.
 func (a *App) stayForOthers(ctx context.Context, s *Session) {
 	s.mu.Lock()
 	r := s.here
@@ -62,7 +62,7 @@ func (a *App) stayForOthers(ctx context.Context, s *Session) {
 	for {
 		var err error
 		if err = r.CloseToOthers(); !errors.Is(err, instance.ErrHeld) {
-			return // without the lock it cannot be known who uses the engine
+			return // without the lock it is unknown who uses the engine
 		}
 		select {
 		case <-again.C:

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Logger writes to standard error, or through the function of RedirectLog.
+// Logger writes to standard error, or to the function given to RedirectLog.
 func (a *App) Logger() *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.Config.Text("log_level"))); err != nil {
@@ -15,7 +15,7 @@ func (a *App) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(&a.logTo, &slog.HandlerOptions{Level: level}))
 }
 
-// logWriter writes log lines to a writer, or through a function that keeps them out of a live view.
+// logWriter writes log lines to a writer, or to a function that keeps them out of a live view.
 type logWriter struct {
 	mu  sync.Mutex
 	say func(line string)

@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// PairVar adds a flag of one pair, as in NAME=value, that may be given again: whatever comes behind the first = is the value.
+// PairVar adds a repeatable flag for one pair, as in NAME=value: everything after the first = is the value.
 func PairVar(flags *pflag.FlagSet, into *map[string]string, name, doc string) {
 	flags.Var(&pairs{into: into}, name, doc)
 }
 
-// PairsVar is PairVar of a flag that takes several pairs as well, as in team=grading,run=17. A value that has commas and = itself is
-// written as in CSV: --label '"q=a=1,b=2"'. The value of into is the default.
+// PairsVar is PairVar for a flag that also takes several pairs, as in team=grading,run=17. A value that contains commas and = is
+// quoted as in CSV: --label '"q=a=1,b=2"'. The value of into is the default.
 func PairsVar(flags *pflag.FlagSet, into *map[string]string, name, doc string) {
 	flags.Var(&pairs{into: into, several: true}, name, doc)
 }
@@ -24,7 +24,7 @@ func PairsVar(flags *pflag.FlagSet, into *map[string]string, name, doc string) {
 type pairs struct {
 	into    *map[string]string
 	several bool
-	given   bool // what into holds was given, and is not the default
+	given   bool // into holds given values, and not the default
 }
 
 // Type is the form of a value in the help.

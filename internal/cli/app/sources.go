@@ -27,7 +27,7 @@ type Source struct {
 	Content []byte
 }
 
-// maxSource bounds the size of a file. The API has the same bound.
+// maxSource bounds the size of a file. The API has the same limit.
 const maxSource = 16 << 20
 
 // ReadFiles reads files, standard input and the definitions in directories.
@@ -62,7 +62,7 @@ func (a *App) ReadFiles(args []string) ([]Source, error) {
 	return all, nil
 }
 
-// Given is the text of a flag, or the content of the file that it names as @FILE; @- stands for standard input.
+// Given is the text of a flag, or the content of the file named by @FILE; @- is standard input.
 func (a *App) Given(flag, text string) ([]byte, error) {
 	path, ok := strings.CutPrefix(text, "@")
 	if !ok {
@@ -75,8 +75,7 @@ func (a *App) Given(flag, text string) ([]byte, error) {
 	return files[0].Content, nil
 }
 
-// JSONVar adds a flag for JSON, or for @FILE, which GivenJSON reads. One that is given and empty, as of a variable of the shell that is not
-// set, is refused.
+// JSONVar adds a flag for JSON or @FILE, to be read by GivenJSON. An empty value, for example from an unset shell variable, is refused.
 func JSONVar(flags *pflag.FlagSet, into *string, name, short, doc string) {
 	flags.VarP((*jsonText)(into), name, short, doc)
 }
@@ -95,13 +94,13 @@ func (v *jsonText) Set(text string) error {
 	return nil
 }
 
-// CheckJSON says what is wrong with a text as JSON, with names that are given twice, and the place of it.
+// CheckJSON returns an error with the place if a text is not valid JSON or has duplicate names.
 func CheckJSON(flag string, raw []byte) error {
 	var value json.RawMessage
 	return new(strictjson.Rules).Decode(raw, flag, &value)
 }
 
-// GivenJSON is Given for a flag that takes JSON; nil if nothing is given. A byte order mark before it is left out.
+// GivenJSON is Given for a flag that takes JSON; nil if the flag is not given. It removes a leading byte order mark.
 func (a *App) GivenJSON(flag, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
@@ -144,7 +143,7 @@ func definitionsIn(dir string) ([]string, error) {
 func ReadBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, nearFile(path, err)) // the error names the operation and the path
+		return nil, fmt.Errorf("%w%s", err, nearFile(path, err)) // err contains the operation and the path
 	}
 	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -169,7 +168,7 @@ func LooksLikeFile(s string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// nearFile names a file in the same directory whose name is close to one that does not exist.
+// nearFile suggests a file in the same directory with a name similar to one that does not exist.
 func nearFile(path string, err error) string {
 	entries, unread := os.ReadDir(filepath.Dir(path))
 	if !errors.Is(err, fs.ErrNotExist) || unread != nil {

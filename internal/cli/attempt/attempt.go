@@ -1,5 +1,5 @@
-// Package attempt runs one recorded attempt in this process. A worker is handed it, as by an engine: it prepares, runs
-// and ends the attempt as it does every other one. What the worker reports stays here.
+// Package attempt runs one recorded attempt in this process. A worker gets it as if from an engine: it prepares, runs
+// and ends the attempt like any other. The worker's reports are kept in this process.
 package attempt
 
 import (
@@ -18,11 +18,11 @@ import (
 type Recorded struct {
 	Assignment handoff.Assignment
 	Handler    task.Handler // of the attempt's kind
-	// Blobs opens a blob that the attempt is given, from an offset on. Its errors are handoff's: ErrNoBlob, ErrUnavailable.
+	// Blobs opens an input blob of the attempt at an offset. Its errors are handoff's: ErrNoBlob, ErrUnavailable.
 	Blobs func(ctx context.Context, name string, from int64) (io.ReadCloser, error)
-	Stdin io.Reader                     // what the attempt reads while it runs, up to an end of file; nil: it is given nothing, and no end
-	Out   func(stream string) io.Writer // where what it writes goes, by stream: stdout, stderr, log; nil: nowhere
-	Log   *slog.Logger                  // the worker's own; nil: none
+	Stdin io.Reader                     // the attempt's live input until an end of file; nil: no input and no end of file
+	Out   func(stream string) io.Writer // destination of the attempt's output, by stream: stdout, stderr, log; nil: discarded
+	Log   *slog.Logger                  // the worker's log; nil: none
 }
 
 // End is how an attempt ended.
@@ -31,14 +31,14 @@ type End struct {
 	flow.Outcome
 }
 
-// Run runs an attempt to its end. When ctx ends before, what runs is stopped, nothing of it is left, and the error is the cause.
+// Run runs an attempt to its end. If ctx ends first, the run is stopped without leaving anything, and the error is the cause.
 func Run(ctx context.Context, r *Recorded) (*End, error) {
 	if r.Assignment.Kind.ByEngine() {
 		return nil, fmt.Errorf("run an attempt: no worker runs executions of kind %s", r.Assignment.Kind)
 	}
 	handlers := task.Handlers{r.Assignment.Kind: r.Handler}
 	if r.Assignment.Kind.BuiltIn() {
-		handlers = task.Passes(handlers) // a worker has all built-in kinds; it is handed one execution of this one
+		handlers = task.Passes(handlers) // a worker needs all built-in kinds; it gets one execution of this kind
 	}
 	h := newHandOff(r)
 	w, err := worker.New(worker.Options{Handoff: h, Handlers: handlers, Slots: 1, Log: r.Log})

@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// handOff hands one attempt to one worker, and keeps what the worker says.
+// handOff hands one attempt to one worker, and keeps the worker's reports.
 type handOff struct {
 	*Recorded
 	work  chan handoff.Assignment // capacity 1: the attempt, until it is taken
-	ended chan struct{}           // closed when the worker has said how it ended
+	ended chan struct{}           // closed when the worker has reported the end
 	input input
 
 	mu  sync.Mutex
@@ -27,7 +27,7 @@ var (
 	_ handoff.BlobCarrier = (*handOff)(nil)
 )
 
-// session is the id of the only session: one worker opens one.
+// session is the id of the only session: there is one worker, and it opens one.
 var session = flow.ID{1}
 
 func newHandOff(r *Recorded) *handOff {
@@ -45,7 +45,7 @@ func (h *handOff) outcome() *End {
 // Open implements handoff.Handoff.
 func (h *handOff) Open(context.Context, handoff.Session) (flow.ID, error) { return session, nil }
 
-// Resume implements handoff.Handoff: there was no process before.
+// Resume implements handoff.Handoff: there is no earlier process.
 func (h *handOff) Resume(context.Context, handoff.Session, flow.ID, []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
 	return session, nil, nil
 }
@@ -60,7 +60,7 @@ func (h *handOff) Take(ctx context.Context, _ flow.ID, _ int) ([]handoff.Assignm
 	}
 }
 
-// Missed implements handoff.Handoff: no answer is lost.
+// Missed implements handoff.Handoff: no answer can be lost.
 func (h *handOff) Missed(context.Context, flow.ID, []flow.AttemptID) ([]handoff.Assignment, error) {
 	return nil, nil
 }
@@ -92,7 +92,7 @@ func (h *handOff) Decline(context.Context, flow.ID, []flow.AttemptID) error {
 	return errors.New("the attempt was given back")
 }
 
-// Log implements handoff.Handoff. Output that cannot be written, as to a closed pipe, does not end the program.
+// Log implements handoff.Handoff. Output that cannot be written, for example to a closed pipe, does not end the program.
 func (h *handOff) Log(_ context.Context, _ flow.ID, chunks []flow.LogChunk) error {
 	for i := range chunks {
 		if h.Out != nil {
@@ -102,7 +102,7 @@ func (h *handOff) Log(_ context.Context, _ flow.ID, chunks []flow.LogChunk) erro
 	return nil
 }
 
-// Input implements handoff.Handoff. One goroutine of the worker asks, for one piece after another.
+// Input implements handoff.Handoff. One goroutine of the worker calls it, for one piece after another.
 func (h *handOff) Input(ctx context.Context, _ flow.ID, _ handoff.InputQuery) (handoff.Input, error) {
 	return h.input.next(ctx)
 }
@@ -121,7 +121,7 @@ func (h *handOff) Orders(ctx context.Context, _ flow.ID) ([]handoff.Order, error
 // Close implements handoff.Handoff.
 func (h *handOff) Close(context.Context, flow.ID) error { return nil }
 
-// PutBlob implements handoff.BlobCarrier: files that the program leaves are not kept.
+// PutBlob implements handoff.BlobCarrier: the program's files are discarded.
 func (h *handOff) PutBlob(_ context.Context, _ flow.ID, _ handoff.BlobQuery, r io.Reader) (int64, error) {
 	return io.Copy(io.Discard, r)
 }
@@ -131,10 +131,10 @@ func (h *handOff) GetBlob(ctx context.Context, _ flow.ID, q handoff.BlobQuery) (
 	return h.Blobs(ctx, q.Name, q.From)
 }
 
-// inputAtOnce is how much is read at a time.
+// inputAtOnce is the size of one read.
 const inputAtOnce = 64 << 10
 
-// input reads ahead by one piece, so that a read which waits, as for a terminal, keeps nothing from ending.
+// input reads one piece ahead, so that a blocked read, for example from a terminal, does not delay the end.
 type input struct {
 	pieces chan handoff.Input
 	failed chan error

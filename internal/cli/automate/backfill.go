@@ -56,7 +56,7 @@ action has its own concurrency key, and carry the label pawl.backfill.`,
 	return c
 }
 
-// momentOf reads a moment, or a day of a zone.
+// momentOf parses a moment, or a day in a time zone.
 func momentOf(flag, text, zone string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, exit.Usagef("--%s is missing: write a day as 2026-11-01, or a time as 2026-11-01T10:00:00Z", flag)
@@ -75,7 +75,7 @@ func momentOf(flag, text, zone string) (time.Time, error) {
 	return t, nil
 }
 
-// backfill goes through a span, call by call. What it has started stays started if it is interrupted.
+// backfill works through a time span in several calls. If it is interrupted, executions that it has started stay.
 func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b api.BackfillRequest, f output.Format) error {
 	all := api.Backfilled{Fired: []api.BackfilledTime{}, PassedOver: []api.BackfilledTime{}}
 	var n backfilled
@@ -86,7 +86,7 @@ func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b ap
 		}
 		n.add(done)
 		if f == output.AsTable {
-			writeBackfilled(a.Out, done) // and not kept: every second of a year is 32 million times
+			writeBackfilled(a.Out, done) // the lines are not kept: every second of a year is 32 million times
 		} else {
 			all.Fired, all.PassedOver = append(all.Fired, done.Fired...), append(all.PassedOver, done.PassedOver...)
 			all.WhenFull = cmp.Or(done.WhenFull, all.WhenFull)
@@ -113,7 +113,7 @@ func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b ap
 	return nil
 }
 
-// writeBackfilled writes a line for each time: what was started, and what was passed over with the execution that it had.
+// writeBackfilled writes a line for each time: whether an execution was started, or which one the time already had.
 func writeBackfilled(to io.Writer, done *api.Backfilled) {
 	for i := range done.Fired {
 		t := &done.Fired[i]
@@ -129,8 +129,7 @@ func writeBackfilled(to io.Writer, done *api.Backfilled) {
 	}
 }
 
-// ended is how the execution of a time stands, with before in front; "" where it is not known, or where there is nothing to tell about
-// one that was started just now.
+// ended is the state of a time's execution, preceded by before; "" if it is unknown, or if the execution was only just started.
 func ended(t *api.BackfilledTime, before string) string {
 	switch {
 	case t.Status == "" || before != "" && !t.Status.Terminal():
@@ -141,10 +140,10 @@ func ended(t *api.BackfilledTime, before string) string {
 	return before + string(t.Status)
 }
 
-// backfilled counts what became of the times of a backfill.
+// backfilled counts the results of a backfill.
 type backfilled struct {
 	fired, passedOver int
-	without           int    // passed over, of an execution that did not complete
+	without           int    // times that already had an execution, which did not complete
 	full              int    // that ended at once
 	code              string // of these
 	whenFull          string
@@ -165,7 +164,7 @@ func (n *backfilled) add(done *api.Backfilled) {
 	}
 }
 
-// warnings say which times have no result though they had an execution, and how to get one.
+// warnings lists the times without a result although they had an execution, and how to get one.
 func (n *backfilled) warnings(dry bool) (lines []string) {
 	if n.without > 0 {
 		lines = append(lines, fmt.Sprintf("%s of those passed over did not complete; --again TAG starts them once more",

@@ -17,14 +17,14 @@ import (
 // shownEnforcements is how many enforcements of a rule are shown.
 const shownEnforcements = 5
 
-// describedRule is what pawl describe writes about a rule as data.
+// describedRule is the output of pawl describe for a rule as data.
 type describedRule struct {
 	*api.Rule
 	Why    *api.RuleState    `json:"why"`
 	Latest []api.Enforcement `json:"enforcements"`
 }
 
-// DescribeRule shows a rule: how it stands, how it holds and bounds itself, and what it has made of the latest signals.
+// DescribeRule shows a rule: its state, its windows and limits, and its latest enforcements.
 func DescribeRule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	d := describedRule{}
 	var err error
@@ -67,7 +67,7 @@ func DescribeRule(ctx context.Context, a *app.App, s *app.Session, name string, 
 	return nil
 }
 
-// holdsText says for how long a rule holds signals.
+// holdsText describes how long a rule holds signals.
 func holdsText(w *definition.Window) string {
 	switch {
 	case w == nil:

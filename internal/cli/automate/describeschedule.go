@@ -18,7 +18,7 @@ const (
 	shownTicks = 5
 )
 
-// describedSchedule is what pawl describe writes about a schedule as data.
+// describedSchedule is the output of pawl describe for a schedule as data.
 type describedSchedule struct {
 	*api.Schedule
 	Why   *api.ScheduleWhy  `json:"why"`
@@ -26,7 +26,7 @@ type describedSchedule struct {
 	Ticks []api.Tick        `json:"ticks"`
 }
 
-// DescribeSchedule shows a schedule: how it stands, its next times, and what became of the last ones.
+// DescribeSchedule shows a schedule: its state, its next times, and the results of its last ones.
 func DescribeSchedule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	d := describedSchedule{}
 	var err error
@@ -72,7 +72,7 @@ func DescribeSchedule(ctx context.Context, a *app.App, s *app.Session, name stri
 	return nil
 }
 
-// WhySchedule says how a schedule stands.
+// WhySchedule explains the state of a schedule.
 func WhySchedule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.WhySchedule(ctx, name)
 	return output.Show(a.Out, f, w, err, func() { output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock) })

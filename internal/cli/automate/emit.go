@@ -97,7 +97,7 @@ func DescribeSignal(ctx context.Context, a *app.App, s *app.Session, id string, 
 	})
 }
 
-// stateOf is the state of a signal; of a replay it says that no rule was asked.
+// stateOf is the state of a signal; for a replay it says that no rule was evaluated.
 func stateOf(k *api.Signal) string {
 	if k.Replayed {
 		return "replayed: the same content came before under another id, so no rule was asked"

@@ -80,7 +80,7 @@ person can answer in a browser, without a token.`,
 	return c
 }
 
-// groupNames gives names of groups their prefix.
+// groupNames adds the prefix of groups to names.
 func groupNames(names []string) (all []string) {
 	for _, g := range names {
 		all = append(all, "group:"+strings.TrimPrefix(g, "group:"))
@@ -133,7 +133,7 @@ func answer(ctx context.Context, a *app.App, s *app.Session, id string, args []s
 	return nil
 }
 
-// answerOf puts an answer together from FIELD=VALUE, or from the one value of a question without fields.
+// answerOf builds an answer from FIELD=VALUE, or from the single value of a question without fields.
 func answerOf(i *api.Inquiry, args []string) (json.RawMessage, error) {
 	fields := form.Fields(i.Form)
 	whole := len(fields) == 1 && fields[0].Name == ""
@@ -171,7 +171,7 @@ func answerOf(i *api.Inquiry, args []string) (json.RawMessage, error) {
 	return json.Marshal(answer)
 }
 
-// valueOf is what was written for a field. A word where JSON is wanted is a text.
+// valueOf is the value of a field from its text. Text that is not valid JSON is taken as a string where JSON is expected.
 func valueOf(f *form.Field, text string) (json.RawMessage, error) {
 	if f.Kind == form.JSON && !json.Valid([]byte(text)) {
 		return json.Marshal(text)
@@ -183,7 +183,7 @@ func valueOf(f *form.Field, text string) (json.RawMessage, error) {
 	return v, err
 }
 
-// askFields shows a question and asks for each of its fields, until what is written is a value of it.
+// askFields shows a question and asks for each of its fields until the text is valid for it.
 func askFields(a *app.App, i *api.Inquiry) (json.RawMessage, error) {
 	a.Say("%s", i.Title)
 	if i.Text != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// WhySignal says why rules have started something for a signal or not.
+// WhySignal explains why rules started something for a signal or did not.
 func WhySignal(ctx context.Context, a *app.App, s *app.Session, id, rule string, f output.Format) error {
 	w, err := s.WhySignal(ctx, id, rule)
 	return output.Show(a.Out, f, w, err, func() {
@@ -46,7 +46,7 @@ func WhySignal(ctx context.Context, a *app.App, s *app.Session, id, rule string,
 	})
 }
 
-// WhyRule says how a rule stands.
+// WhyRule explains the state of a rule.
 func WhyRule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.WhyRule(ctx, name)
 	return output.Show(a.Out, f, w, err, func() { output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock) })
@@ -138,7 +138,7 @@ was paused or repaired. A rule processes a signal only once, so this command may
 	return c
 }
 
-// writeSamples lists what a rule makes of some signals.
+// writeSamples lists the results of a rule for some signals.
 func writeSamples(a *app.App, p *api.RulePast) {
 	t := &output.Table{}
 	for _, s := range p.Samples {

@@ -1,5 +1,5 @@
-// Package automate has the commands about what starts executions without a person, and about questions to people: emit, answer,
-// schedules, rules, hooks.
+// Package automate contains the commands about executions that are started automatically, and about questions to people: emit,
+// answer, schedules, rules, hooks.
 package automate
 
 import (

@@ -200,7 +200,7 @@ neither server nor database.`,
 	return c
 }
 
-// schedulesIn are the schedules of a file, or the one that was applied under a name.
+// schedulesIn are the schedules of a file, or the applied schedule of that name.
 func schedulesIn(ctx context.Context, a *app.App, arg string) ([]*definition.Definition, error) {
 	defs, err := documentsIn(ctx, a, arg, definition.KindSchedule, func(ctx context.Context, s *app.Session) (json.RawMessage, error) {
 		k, err := s.Schedule(ctx, arg)
@@ -215,7 +215,7 @@ func schedulesIn(ctx context.Context, a *app.App, arg string) ([]*definition.Def
 	return defs, err
 }
 
-// documentsIn are the documents of one kind in a file, or the one that applied reads, when arg names no file.
+// documentsIn are the documents of one kind in a file, or, if arg is not a file, the one that applied reads.
 func documentsIn(ctx context.Context, a *app.App, arg string, kind definition.Kind, applied func(context.Context, *app.Session) (json.RawMessage, error)) ([]*definition.Definition, error) {
 	if _, err := os.Stat(arg); arg == "-" || err == nil {
 		files, err := a.ReadFiles([]string{arg})

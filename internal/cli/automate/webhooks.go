@@ -48,7 +48,7 @@ func ListWebhooks(ctx context.Context, _ *app.App, c *client.Client, l *listing.
 // shownRefusals is how many refusals pawl describe lists.
 const shownRefusals = 20
 
-// DescribeWebhook shows a webhook and what the server has refused lately.
+// DescribeWebhook shows a webhook and the latest requests that the server refused.
 func DescribeWebhook(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.Webhook(ctx, name)
 	if err != nil {
@@ -99,7 +99,7 @@ type hookTrial struct {
 	format             output.Format
 }
 
-// hookResult is what pawl hooks test prints.
+// hookResult is the output of pawl hooks test.
 type hookResult struct {
 	Webhook string            `json:"webhook"`
 	ID      string            `json:"id,omitempty"`
@@ -111,7 +111,7 @@ type hookResult struct {
 	Subject string            `json:"subject,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Data    any               `json:"data,omitempty"`
-	Sign    map[string]string `json:"sign,omitempty"` // headers that --sign has added
+	Sign    map[string]string `json:"sign,omitempty"` // headers added by --sign
 }
 
 func hooksTest(a *app.App) *cobra.Command {
@@ -159,7 +159,7 @@ Exit codes: 0 it would be accepted, 1 it would be refused, 2 wrong usage.`,
 	return c
 }
 
-// webhookIn is the webhook of a file, or the one that was applied under a name. name is the one that is meant of several; "": there is one.
+// webhookIn is the webhook of a file, or the applied webhook of that name. name selects one of several; "": there is one.
 func webhookIn(ctx context.Context, a *app.App, arg, name string) (*definition.Definition, error) {
 	all, err := documentsIn(ctx, a, arg, definition.KindWebhook, func(ctx context.Context, s *app.Session) (json.RawMessage, error) {
 		w, err := s.Webhook(ctx, arg)
@@ -182,7 +182,7 @@ func webhookIn(ctx context.Context, a *app.App, arg, name string) (*definition.D
 	return all[0], nil
 }
 
-// pairOf reads NAME=VALUE, or NAME: VALUE as curl has it.
+// pairOf parses NAME=VALUE, or NAME: VALUE as in curl.
 func pairOf(flag, text string) (name, value string, err error) {
 	i := strings.IndexAny(text, "=:")
 	if i < 1 {
@@ -191,7 +191,7 @@ func pairOf(flag, text string) (name, value string, err error) {
 	return text[:i], strings.TrimSpace(text[i+1:]), nil
 }
 
-// tryHook verifies a request and evaluates what it says.
+// tryHook verifies a request and evaluates its content.
 func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, error) {
 	now := time.Now()
 	if q.at != "" {
@@ -266,7 +266,8 @@ func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, e
 	return r, nil
 }
 
-// readableSecrets reads the secrets of a webhook that this command can read. The user may read their own environment and files.
+// readableSecrets reads the secrets of a webhook that are available to this command. Users may read their own environment and
+// files.
 func readableSecrets(w *definition.Webhook) (all []string, err error) {
 	names := make([]string, len(w.Secrets))
 	for i, name := range w.Secrets {

@@ -1,4 +1,4 @@
-// Package config has the settings: their names, defaults and checks, and where their values come from.
+// Package config contains the settings: their names, defaults and checks, and the sources of their values.
 package config
 
 import (
@@ -22,21 +22,21 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// Setting is one thing that can be configured: by flag, by environment variable, in the file, or left at its default.
+// Setting is one item of configuration: it is set by flag, environment variable or file, or has its default.
 type Setting struct {
-	key    string // in the file; the flag has dashes, the variable is PAWL_KEY
+	key    string // name in the file; the flag has dashes, the variable is PAWL_KEY
 	value  string // default
 	doc    string
-	Alias  string // another variable that is read when PAWL_KEY is not set
-	File   bool   // read also from the file that KEY_FILE names
+	Alias  string // another variable, read if PAWL_KEY is not set
+	File   bool   // can also be read from the file named by KEY_FILE
 	secret bool   // never printed
-	on     string // the only command that has a flag for it; empty: all have
+	on     string // the only command with a flag for it; empty: all commands have it
 	check  func(string) error
 }
 
 func (s *Setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
 
-// Variable is the environment variable that has the setting.
+// Variable is the setting's environment variable.
 func (s *Setting) Variable() string { return "PAWL_" + strings.ToUpper(s.key) }
 
 const defaultListen = "127.0.0.1:7411"
@@ -97,19 +97,19 @@ var Settings = []Setting{
 	{key: "log_level", value: "warn", doc: "debug, info, warn or error", check: oneOf("debug", "info", "warn", "error")},
 }
 
-// Config is what a call works with.
+// Config is the configuration of one call.
 type Config struct {
 	Values map[string]string
-	Source map[string]string // where a value comes from, for people
+	Source map[string]string // the source of a value, for people
 
-	Languages *task.Languages // the built-in profiles, the file's, and the recipes whose tools are here
-	profiles  *yaml.Node      // the file's, as they stand there; nil: none
+	Languages *task.Languages // the built-in profiles, the file's, and the recipes whose tools this host has
+	profiles  *yaml.Node      // the file's profiles as written; nil: none
 }
 
-// Text is a setting as it was given.
+// Text is a setting's text.
 func (c *Config) Text(key string) string { return c.Values[key] }
 
-// List is a setting with commas, as its items.
+// List is the items of a setting with commas.
 func (c *Config) List(key string) []string {
 	var all []string
 	for s := range strings.SplitSeq(c.Values[key], ",") {
@@ -120,26 +120,26 @@ func (c *Config) List(key string) []string {
 	return all
 }
 
-// Labels are those of the workers here.
+// Labels are the labels of this process's workers.
 func (c *Config) Labels() map[string]string {
-	labels, _ := flow.ParseLabels(c.Values["labels"]) // checked when it was read
+	labels, _ := flow.ParseLabels(c.Values["labels"]) // checked by Load
 	return labels
 }
 
-// Slots is how many executions run at once.
+// Slots is the number of executions that run at the same time.
 func (c *Config) Slots() int {
-	n, _ := strconv.Atoi(c.Values["slots"]) // checked when it was read
+	n, _ := strconv.Atoi(c.Values["slots"]) // checked by Load
 	if n == 0 {
 		n = 2 * goruntime.NumCPU()
 	}
 	return n
 }
 
-// Warm is how many sandboxes are kept built ahead, in a command that stays and in one that does its work and ends.
+// Warm is the number of sandboxes built in advance; stays is true for a command that runs until it is stopped.
 func (c *Config) Warm(stays bool) int {
 	switch text := c.Values["warm_sandboxes"]; {
 	case text != "auto":
-		n, _ := strconv.Atoi(text) // checked when it was read
+		n, _ := strconv.Atoi(text) // checked by Load
 		return n
 	case stays:
 		return c.Slots()
@@ -147,13 +147,13 @@ func (c *Config) Warm(stays bool) int {
 	return 0
 }
 
-// Duration is a setting that is a span of time.
+// Duration is a setting that is a duration.
 func (c *Config) Duration(key string) time.Duration {
-	d, _ := duration.Parse(c.Values[key]) // checked when it was read
+	d, _ := duration.Parse(c.Values[key]) // checked by Load
 	return d
 }
 
-// Declare adds the flags of the settings that only the named command has; "" stands for those that all have.
+// Declare adds the flags of the settings that only the named command has; "" selects those that all commands have.
 func Declare(flags *pflag.FlagSet, command string) {
 	if command == "" {
 		flags.String("config", "", "configuration file (default pawl.yaml in the state directory or in $XDG_CONFIG_HOME/pawl)")
@@ -173,7 +173,7 @@ func Declare(flags *pflag.FlagSet, command string) {
 	}
 }
 
-// Load reads flags, then the environment, then the file, then the defaults: the first that says something wins.
+// Load reads flags, then the environment, then the file, then the defaults: the first source with a value wins.
 func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
 	c := Config{Values: map[string]string{}, Source: map[string]string{}, Languages: task.BuiltInLanguages()}
 	for _, s := range Settings {
@@ -188,7 +188,7 @@ func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
 			}
 		}
 	}
-	overlay() // for the state directory, in which the file may lie
+	overlay() // for the state directory, which may contain the file
 	problems = nil
 	if err := c.readFile(flags, getenv); err != nil {
 		return c, err
@@ -273,7 +273,7 @@ func (c *Config) readFile(flags *pflag.FlagSet, getenv func(string) string) erro
 	return nil
 }
 
-// parse reads a file and names everything in it that is wrong, by line.
+// parse reads a file and reports everything that is wrong in it, by line.
 func (c *Config) parse(path string, b []byte) error {
 	var doc yaml.Node
 	if err := yaml.Load(b, &doc); err != nil {
@@ -394,13 +394,13 @@ func (c *Config) Print() string {
 	fmt.Fprintf(&b, "# profiles of languages beside the built-in ones; see pawl languages --help\n")
 	if c.profiles == nil {
 		fmt.Fprintf(&b, "# %s:\n", profilesKey)
-	} else if text, err := yaml.Dump(map[string]*yaml.Node{profilesKey: c.profiles}, yaml.WithIndent(2)); err == nil { // it was read from such a text
+	} else if text, err := yaml.Dump(map[string]*yaml.Node{profilesKey: c.profiles}, yaml.WithIndent(2)); err == nil { // was parsed before
 		b.Write(text)
 	}
 	return b.String()
 }
 
-// Tokens are those that the server asks for.
+// Tokens are the tokens that the server accepts.
 func (c *Config) Tokens() []string {
 	if t := c.Text("token"); t != "" {
 		return []string{t}

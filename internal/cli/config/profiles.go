@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// profilesKey is where the configuration file has the profiles of languages. Only the file has them.
+// profilesKey is the key of the language profiles in the configuration file. They can only be set there.
 const profilesKey = "languages"
 
 // profileFields reads each field of a profile.
@@ -119,7 +119,7 @@ func readProfile(p *task.Profile, n *yaml.Node, report func(*yaml.Node, api.Fiel
 	}
 }
 
-// nodeAt finds the node of a path such as "run[1]" or "files.a/b" beneath n; where it ends early, the last one found.
+// nodeAt finds the node of a path such as "run[1]" or "files.a/b" beneath n, or the last existing node on the path.
 func nodeAt(n *yaml.Node, path string) *yaml.Node {
 	name, index, listed := strings.Cut(strings.TrimSuffix(path, "]"), "[")
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
@@ -144,7 +144,7 @@ func oneText(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// texts reads a list of texts. One text alone is refused: "a b" is one argument or two, and a profile is to say which.
+// texts reads a list of strings. A single string is refused: "a b" could be one argument or two, and the profile must decide.
 func texts(n *yaml.Node) ([]string, error) {
 	if n.Kind != yaml.SequenceNode {
 		return nil, errors.New(`want a list, as in ["{tool}", "{file}"]`)
@@ -174,7 +174,7 @@ func textMap(n *yaml.Node) (map[string]string, error) {
 	return all, nil
 }
 
-// warmIn reads how interpreters are kept warm.
+// warmIn reads the configuration of warm interpreters.
 func warmIn(n *yaml.Node) (*task.Warm, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, errors.New("want what they import, as in {imports: [numpy]}, or {}")
@@ -192,7 +192,7 @@ func warmIn(n *yaml.Node) (*task.Warm, error) {
 	return w, nil
 }
 
-// limitsIn reads limits by way of the API's own decoder, so that both take the same.
+// limitsIn reads limits with the API's own decoder, so that both accept the same.
 func limitsIn(n *yaml.Node) (api.CodeLimits, error) {
 	given, err := textMap(n)
 	if err != nil {
@@ -201,7 +201,7 @@ func limitsIn(n *yaml.Node) (api.CodeLimits, error) {
 	return LimitsFrom(given)
 }
 
-// LimitsFrom reads limits that are given as texts.
+// LimitsFrom reads limits from texts.
 func LimitsFrom(given map[string]string) (api.CodeLimits, error) {
 	fields := map[string]any{}
 	for k, v := range given {

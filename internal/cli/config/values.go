@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 )
 
-// The checks say of a text what is wrong with it as the value of a setting.
+// The checks return an error if a text is not valid for the setting.
 
 func checkSlots(s string) error {
 	if n, err := strconv.Atoi(s); err != nil || n < 0 || n > 10_000 {
@@ -52,11 +52,11 @@ func oneOf(values ...string) func(string) error {
 	}
 }
 
-// RuntimeNames are the runtimes that there are, in the order in which pawl doctor shows them.
+// RuntimeNames are the existing runtimes, in the order of pawl doctor.
 var RuntimeNames = []string{sandbox.Name, docker.Name, Kubernetes, process.Name}
 
-// Isolating is the runtime for an execution of a kind, of which only such are acceptable that isolate: the named one,
-// where it is one of these; for a container that names none, docker; else the first of the setting, or the sandbox.
+// Isolating is a runtime for an execution of a kind, which must isolate: the named one if it isolates; else docker
+// for a container; else the first isolating one of the setting, or the sandbox.
 func (c *Config) Isolating(name string, kind flow.Kind) string {
 	isolates := func(name string) bool { return name != process.Name && slices.Contains(RuntimeNames, name) }
 	configured := c.List("runtime")
@@ -74,7 +74,8 @@ func (c *Config) Isolating(name string, kind flow.Kind) string {
 // Kubernetes is the runtime that only cmd/pawl-kubernetes has; every program knows its settings.
 const Kubernetes = "kubernetes"
 
-// Wires are the protocols of other evaluators that the setting compat may name: those of SandboxFusion, open-instruct, Piston and Judge0.
+// Wires are the protocols of other evaluators that the setting compat accepts: those of SandboxFusion, open-instruct, Piston and
+// Judge0.
 var Wires = []string{"run_code", "test_program", "piston", "judge0"}
 
 func checkWires(s string) error {
@@ -157,7 +158,7 @@ func checkSize(s string) error {
 	return err
 }
 
-// Size is a setting that checkSize has checked.
+// Size is a setting that is a size; checkSize has checked it.
 func (c *Config) Size(key string) int64 {
 	n, _ := api.ParseSize(c.Values[key])
 	return int64(n)
@@ -187,7 +188,7 @@ func checkBroker(s string) error {
 	return fmt.Errorf("%.60q is not a broker: write redis://HOST:6379 or amqp://USER:PASSWORD@HOST:5672/VHOST (rediss:// and amqps:// for TLS)", Redacted(s))
 }
 
-// IsPostgres reports whether a database is one that several processes can share.
+// IsPostgres reports whether several processes can share a database.
 func IsPostgres(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
@@ -200,8 +201,8 @@ func checkQueues(s string) error {
 	return nil
 }
 
-// Redacted hides the password in a URL. In one with an unescaped "@" or "/" in the password, everything up to the last "@" may
-// be a part of it.
+// Redacted hides the password in a URL. In a URL with an unescaped "@" or "/" in the password, everything up to the last "@"
+// may be part of it.
 func Redacted(value string) string {
 	value = passwords.ReplaceAllString(value, "${1}xxxxx")
 	scheme, rest, ok := strings.Cut(value, "://")
@@ -216,10 +217,10 @@ func Redacted(value string) string {
 	return scheme + "://" + user + ":xxxxx" + rest[end:]
 }
 
-// passwords are those among the parameters of a URL, or in a list such as "host=h password=p".
+// passwords matches those in the parameters of a URL, or in a list such as "host=h password=p".
 var passwords = regexp.MustCompile(`(password\s*=\s*)('[^']*'|[^&\s]*)`)
 
-// checkListen says what is wrong with an address to listen on.
+// checkListen returns an error if an address cannot be listened on.
 func checkListen(s string) error {
 	_, port, err := net.SplitHostPort(s)
 	n, fault := strconv.Atoi(port)
@@ -229,13 +230,13 @@ func checkListen(s string) error {
 	return nil
 }
 
-// InStore is the setting by which blobs lie where executions do.
+// InStore is the value of the setting blobs for the database of the executions.
 const InStore = "store"
 
-// IsBucket reports whether a place of blobs is a bucket of S3.
+// IsBucket reports whether a blob location is an S3 bucket.
 func IsBucket(place string) bool { return strings.HasPrefix(place, "s3://") }
 
-// CheckBlobs says what is wrong with a value of the setting blobs.
+// CheckBlobs returns an error if a value is not valid for the setting blobs.
 func CheckBlobs(s string) error {
 	c := Config{Values: map[string]string{"blobs": s}}
 	places := c.List("blobs")
@@ -245,7 +246,7 @@ func CheckBlobs(s string) error {
 	for i, place := range places {
 		switch {
 		case place == InStore, filepath.IsAbs(place), IsBucket(place):
-		case strings.Contains(s, "@"): // any place may be a part of a secret with a comma in it
+		case strings.Contains(s, "@"): // any item may be part of a secret that contains a comma
 			return fmt.Errorf("place %d is neither %s nor a directory's path from the root nor s3://BUCKET; in s3://KEY:SECRET@BUCKET write %%2C for a comma", i+1, InStore)
 		default:
 			return fmt.Errorf("%.60q is neither %s nor a directory's path from the root nor s3://BUCKET", place, InStore)

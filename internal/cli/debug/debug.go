@@ -1,5 +1,5 @@
-// Package debug has the commands that look into what was recorded: debug runs an attempt again on this machine, replay lets the rules
-// decide a history once more.
+// Package debug contains the commands that inspect records: debug runs an attempt again on this machine, replay applies the rules to
+// a history again.
 package debug
 
 import (
@@ -124,7 +124,7 @@ func debug(ctx context.Context, a *app.App, s *app.Session, id string, o *debugO
 	return nil
 }
 
-// refuse says why an attempt of a kind cannot be run here.
+// refuse returns the reason why an attempt of a kind cannot run here.
 func (o *debugOptions) refuse(kind flow.Kind) error {
 	switch {
 	case kind.RunsCode():
@@ -147,7 +147,7 @@ func (o *debugOptions) refuse(kind flow.Kind) error {
 	return exit.Usagef("an attempt of kind %s puts out what it is given: there is nothing to run", kind)
 }
 
-// recordedAttempt is the attempt that was asked for, or the last that has ended.
+// recordedAttempt is the requested attempt, or the last that has ended.
 func recordedAttempt(ctx context.Context, c *client.Client, x *api.Execution, number int) (*api.Attempt, error) {
 	asked := number > 0
 	if !asked {
@@ -174,20 +174,20 @@ func recordedAttempt(ctx context.Context, c *client.Client, x *api.Execution, nu
 	return rec, nil
 }
 
-// secretsOf says which secret an attempt needs that this machine does not give.
+// secretsOf returns an error for a secret that an attempt needs and this machine does not have.
 func secretsOf(a *app.App, kind flow.Kind, given json.RawMessage) error {
 	var setting, name, to string
 	switch kind {
 	case flow.KindLLM:
 		c, err := payload.LLM(given)
 		if err != nil || c.APIKeyEnv == "" {
-			return nil // the handler says what is wrong with it
+			return nil // the handler reports what is wrong with it
 		}
 		setting, name, to = "llm_keys", c.APIKeyEnv, c.BaseURL
 	case flow.KindWebhook:
 		n, err := payload.Webhook(given)
 		if err != nil {
-			return nil // the handler says what is wrong with it
+			return nil // the handler reports what is wrong with it
 		}
 		setting, name, to = "webhook_secrets", n.Secret(), n.URL
 	default:
@@ -199,7 +199,7 @@ func secretsOf(a *app.App, kind flow.Kind, given json.RawMessage) error {
 	}
 	server, err := url.Parse(to)
 	if err != nil {
-		return nil // the handler says what is wrong with it
+		return nil // the handler reports what is wrong with it
 	}
 	if _, err := grants.For(name, server); err != nil {
 		return exit.Usagef("the attempt needs the secret %s, which is not recorded and is missing here: %v; give it to this process, and allow it with --%s %s@%s",
@@ -208,8 +208,8 @@ func secretsOf(a *app.App, kind flow.Kind, given json.RawMessage) error {
 	return nil
 }
 
-// placeOf chooses the one runtime that is opened for an attempt: the first of --runtime, or one that isolates. A record
-// may have been written by anybody, as that of an archive: what it names only chooses among the runtimes that isolate.
+// placeOf chooses the one runtime to open for an attempt: the first of --runtime, or one that isolates. A record, such
+// as one of an archive, may come from anybody: its runtime only chooses among those that isolate.
 func placeOf(a *app.App, rec *api.Attempt, x *api.Execution) error {
 	const setting = "runtime"
 	var fields map[string]json.RawMessage
@@ -218,7 +218,7 @@ func placeOf(a *app.App, rec *api.Attempt, x *api.Execution) error {
 	}
 	was := ranIn(x.Output)
 	if was == "" && fields[setting] != nil {
-		_ = json.Unmarshal(fields[setting], &was) // what cannot be read is refused by the handler
+		_ = json.Unmarshal(fields[setting], &was) // the handler refuses what cannot be read
 	}
 	place := a.Config.List(setting)[0]
 	if a.Config.Source[setting] != "--"+setting {
@@ -240,7 +240,7 @@ func placeOf(a *app.App, rec *api.Attempt, x *api.Execution) error {
 	return nil
 }
 
-// ranIn is the runtime that a program's result names.
+// ranIn is the runtime in a program's result.
 func ranIn(output json.RawMessage) string {
 	var r api.CodeResult
 	if json.Unmarshal(output, &r) != nil {
@@ -249,7 +249,7 @@ func ranIn(output json.RawMessage) string {
 	return r.Runtime
 }
 
-// reenacted is a recorded attempt as a worker is handed it here.
+// reenacted is a recorded attempt in the form in which a worker gets it here.
 func reenacted(ctx context.Context, a *app.App, c *client.Client, rec *api.Attempt, o *debugOptions) (*attempt.Recorded, error) {
 	id, err := flow.ParseID(flow.ExecutionPrefix, rec.Execution)
 	if err != nil {
@@ -290,7 +290,7 @@ func reenacted(ctx context.Context, a *app.App, c *client.Client, rec *api.Attem
 	return r, nil
 }
 
-// typed is what an interactive execution was given to read.
+// typed is the recorded input of an interactive execution.
 func typed(ctx context.Context, a *app.App, c *client.Client, id string) (io.Reader, error) {
 	state, err := c.Stdin(ctx, id)
 	if err != nil {
@@ -321,7 +321,7 @@ func (s silent) Read([]byte) (int, error) {
 	return 0, context.Cause(s.ctx)
 }
 
-// openShell opens a shell where the program of an attempt would run.
+// openShell opens a shell in the place of an attempt's program.
 func openShell(ctx context.Context, a *app.App, r *attempt.Recorded) error {
 	h, can := task.Shell(r.Handler)
 	if !can {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/attempt"
 )
 
-// digest is what is remembered of a stream.
+// digest summarizes a stream.
 type digest struct {
 	to    io.Writer // nil: nowhere
 	sum   hash.Hash
@@ -32,7 +32,7 @@ func (d *digest) Write(p []byte) (int, error) {
 	return d.to.Write(p)
 }
 
-// written passes on what an attempt writes, and remembers it.
+// written forwards the output of an attempt, and summarizes it.
 type written struct {
 	out, err io.Writer
 	mu       sync.Mutex
@@ -54,7 +54,7 @@ func (w *written) of(name string) *digest {
 	return w.streams[name]
 }
 
-// compareAttempts says how an attempt ended here, and what was recorded of it.
+// compareAttempts prints how an attempt ended here, and how it differs from the record.
 func compareAttempts(ctx context.Context, a *app.App, c *client.Client, rec *api.Attempt, end *attempt.End, here *written) error {
 	var e *api.Error
 	if end.Error != nil {
@@ -90,8 +90,8 @@ func endText(s api.Status, e *api.Error) string {
 	return fmt.Sprintf("%s, %s", s, e)
 }
 
-// sameEnd reports whether an attempt ended as it was recorded: by status, by the error's code, and by the exit code as
-// far as both are known. Messages are not compared: they may name times and paths, which differ from run to run.
+// sameEnd reports whether an attempt ended as recorded: with the same status, error code and, if both are known, exit
+// code. Messages are not compared: they may name times and paths, which differ from run to run.
 func sameEnd(rec *api.Attempt, status api.Status, e *api.Error, output json.RawMessage) bool {
 	if rec.Status != status || (rec.Error == nil) != (e == nil) || e != nil && rec.Error.Code != e.Code {
 		return false
@@ -116,7 +116,7 @@ func exitCodeIn(output json.RawMessage) *int {
 	return r.ExitCode
 }
 
-// recordedStream reads what an attempt wrote to a stream.
+// recordedStream reads the recorded output of an attempt on a stream.
 func recordedStream(ctx context.Context, c *client.Client, rec *api.Attempt, stream string) (*digest, error) {
 	from, err := c.RawLog(ctx, rec.Execution, stream, rec.Attempt, 0)
 	if err != nil {
@@ -140,7 +140,7 @@ func sayStream(a *app.App, name string, was, is *digest) {
 	}
 }
 
-// sayPlaces says in what the places differ in which a program ran.
+// sayPlaces prints the differences between the runtimes of the recorded run and of this one.
 func sayPlaces(a *app.App, recorded, here json.RawMessage) {
 	var was, is api.CodeResult
 	if json.Unmarshal(recorded, &was) != nil || json.Unmarshal(here, &is) != nil || was.Runtime == "" || is.Runtime == "" {

@@ -13,10 +13,10 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// taskStep is a part of a path to a task: its name, and an item of it.
+// taskStep is one step of a path to a task: its name, and optionally an item.
 var taskStep = regexp.MustCompile(`^([^\[\]/]+)(?:\[(\d{1,9})\])?$`)
 
-// debugged finds the execution that is named, or the one of a task in it: "test[3]", "deploy/verify".
+// debugged finds the named execution, or the execution of a task in it: "test[3]", "deploy/verify".
 func debugged(ctx context.Context, c *client.Client, id, path string) (*api.Execution, error) {
 	x, err := c.Get(ctx, id)
 	if err != nil {
@@ -44,7 +44,7 @@ func debugged(ctx context.Context, c *client.Client, id, path string) (*api.Exec
 	return nil, exit.Usagef("%s is a workflow, whose attempts are those of its tasks: name one with --task: %s", stepsText(id, steps), strings.Join(taskNames(tasks), ", "))
 }
 
-// stepsText names a task of an execution.
+// stepsText is the text for a task of an execution.
 func stepsText(id string, steps []string) string {
 	if len(steps) == 0 {
 		return id
@@ -52,10 +52,10 @@ func stepsText(id string, steps []string) string {
 	return "task " + strings.Join(steps, "/")
 }
 
-// namedItems is how many items of a task are named.
+// namedItems is the number of items of a task that are listed.
 const namedItems = 5
 
-// taskNames are the tasks of a workflow as they are written in a path. Those that failed come first.
+// taskNames are the tasks of a workflow in the form of a path. Failed tasks come first.
 func taskNames(tasks *api.Tasks) []string {
 	var failed, others []string
 	for i := range tasks.Tasks {
@@ -82,7 +82,7 @@ func taskNames(tasks *api.Tasks) []string {
 	return append(failed, others...)
 }
 
-// badItems names items of a task that did not do well.
+// badItems lists items of a task that did not complete.
 func badItems(t *api.Task) string {
 	if !t.Many() {
 		return " (failed)"
@@ -99,7 +99,7 @@ func badItems(t *api.Task) string {
 	return " (failed: " + strings.Join(bad, ", ") + ")"
 }
 
-// taskOf finds the execution of a task of a workflow, the latest where the workflow has had several attempts.
+// taskOf finds the execution of a task of a workflow, the latest if the workflow had several attempts.
 func taskOf(ctx context.Context, c *client.Client, x *api.Execution, step string) (*api.Execution, error) {
 	m := taskStep.FindStringSubmatch(step)
 	if m == nil {

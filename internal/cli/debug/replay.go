@@ -64,7 +64,7 @@ recorded result, so everything after it is not known.`,
 	return c
 }
 
-// replay replays each execution, and fails when a history does not follow from the rules.
+// replay replays each execution, and fails if a history does not follow from the rules.
 func replay(ctx context.Context, a *app.App, s *app.Session, ids []string, o *replayOptions) error {
 	bad := 0
 	for _, id := range ids {
@@ -92,7 +92,7 @@ func replay(ctx context.Context, a *app.App, s *app.Session, ids []string, o *re
 	return nil
 }
 
-// ShownFindings is how many findings, and how many unknowns, are shown of one execution; -o json has more.
+// ShownFindings is the number of findings, and of unknowns, that are shown per execution; -o json has all.
 const ShownFindings = 20
 
 func showReplay(a *app.App, r *api.Replay) {
@@ -158,7 +158,7 @@ func showState(a *app.App, s *api.ReplayState) {
 	t.Write(a.Out)
 }
 
-// compareReplays says where recorded runs would have gone another way.
+// compareReplays reports where recorded runs would have gone differently.
 func compareReplays(ctx context.Context, a *app.App, s *app.Session, ids []string, o *replayOptions) error {
 	files, err := a.ReadFiles([]string{o.definition})
 	if err != nil {

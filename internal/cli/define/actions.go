@@ -27,7 +27,7 @@ func ListActions(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 	return all, t, nil
 }
 
-// ListVersions lists the versions of one definition, the newest first, with the aliases that stand for each.
+// ListVersions lists the versions of one definition, the newest first, with the aliases of each.
 func ListVersions(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	if name, version, _ := strings.Cut(l.VersionsOf, "@"); version != "" {
 		return nil, nil, exit.Usagef("%q: give the name without a version: pawl get versions %s", l.VersionsOf, name)
@@ -47,11 +47,11 @@ func ListVersions(ctx context.Context, _ *app.App, c *client.Client, l *listing.
 	return all, t, nil
 }
 
-// aliasesText names the aliases that stand for a version, with the part of the executions that get it where they stand for others too.
+// aliasesText lists the aliases of a version, with the version's share of the executions if an alias has other targets, too.
 func aliasesText(aliases []api.Alias, version int) string {
 	var texts []string
 	for _, a := range aliases {
-		rest := 100.0 // what the one target without a percentage gets
+		rest := 100.0 // the share of the one target without a percentage
 		for _, to := range a.To {
 			rest -= to.Percent
 		}
@@ -69,7 +69,7 @@ func aliasesText(aliases []api.Alias, version int) string {
 	return strings.Join(texts, ", ")
 }
 
-// stoppedText is the STATE column: whether a definition is retired or paused, by whom and why; empty where it is neither.
+// stoppedText is the STATE column: whether a definition is retired or paused, by whom and why; empty for neither.
 func stoppedText(d *api.Definition) string {
 	retired, paused := retiredText(d.Retired), output.Pause(d.Paused)
 	if retired != "" && paused != "" {
@@ -78,7 +78,7 @@ func stoppedText(d *api.Definition) string {
 	return retired + paused
 }
 
-// retiredText says by whom and why a definition is retired; nothing where it is not.
+// retiredText says by whom and why a definition was retired; empty if it was not.
 func retiredText(r *api.Retirement) string {
 	if r == nil {
 		return ""

@@ -93,7 +93,7 @@ registered for an alias (pawl apply --alias).`,
 	return c
 }
 
-// aliasTargets reads 3 or 4=10%.
+// aliasTargets parses 3 or 4=10%.
 func aliasTargets(args []string) (to []api.AliasTarget, err error) {
 	for _, arg := range args {
 		text, percent, has := strings.Cut(arg, "=")
@@ -111,7 +111,7 @@ func aliasTargets(args []string) (to []api.AliasTarget, err error) {
 	return to, nil
 }
 
-// targetsText says which versions an alias stands for.
+// targetsText lists the versions that an alias stands for.
 func targetsText(all []api.AliasTarget) string {
 	texts := make([]string, len(all))
 	for i, t := range all {
@@ -145,7 +145,7 @@ func listAliases(ctx context.Context, a *app.App, s *app.Session, name, alias st
 	})
 }
 
-// versionOf is the one version that an alias stands for; 0: the newest.
+// versionOf is the version that an alias stands for; 0: the newest.
 func versionOf(ctx context.Context, s *app.Session, name, alias string) (int, error) {
 	for move, err := range s.AliasMoves(ctx, name, alias) {
 		switch {
@@ -160,7 +160,7 @@ func versionOf(ctx context.Context, s *app.Session, name, alias string) (int, er
 		case alias == definition.LatestAlias:
 			return 0, nil
 		}
-		break // the last move has removed it
+		break // the last move removed it
 	}
 	return 0, exit.Usagef("there is no alias %s@%s any more: pawl alias %s lists those that there are", name, alias, name)
 }

@@ -1,4 +1,5 @@
-// Package define has the commands about definitions and their versions: apply, validate, diff, compare, alias, retire, pause, resume.
+// Package define contains the commands about definitions and their versions: apply, validate, diff, compare, alias, retire,
+// pause, resume.
 package define
 
 import (
@@ -117,7 +118,7 @@ Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.`,
 			}
 			switch {
 			case a.Config.Text("server") == "" && len(problems) > 0:
-				if !unnamed { // otherwise what is mentioned may be in the files
+				if !unnamed { // otherwise the files may contain the mentioned names
 					mistaken, _ := mentioned(defs)
 					problems = append(problems, append(undeclaredQueues(a, defs), mistaken...)...)
 				}
@@ -160,8 +161,8 @@ Exit codes: 0 no errors, 1 errors, 2 a file cannot be read.`,
 	return c
 }
 
-// undeclaredQueues lists the queues that definitions name and that neither they nor the settings declare. `pawl run`
-// with an engine of its own refuses these too.
+// undeclaredQueues lists the queues that definitions name but that neither they nor the settings declare. `pawl run`
+// with an engine in its own process refuses them, too.
 func undeclaredQueues(a *app.App, defs []*definition.Definition) []api.FieldError {
 	known := append(a.Config.List("queues"), flow.DefaultQueue)
 	known = append(known, definition.DeclaredQueues(defs)...)
@@ -178,7 +179,7 @@ func undeclaredQueues(a *app.App, defs []*definition.Definition) []api.FieldErro
 	return problems
 }
 
-// validateThere asks the server what it would say of files when they are applied.
+// validateThere asks the server for the errors and warnings that applying files would give.
 func validateThere(ctx context.Context, a *app.App, files []app.Source) (problems, warnings []api.FieldError, err error) {
 	problems = []api.FieldError{}
 	err = a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
@@ -194,8 +195,8 @@ func validateThere(ctx context.Context, a *app.App, files []app.Source) (problem
 	return problems, warnings, err
 }
 
-// inOrder puts the files that declare queues and nothing else before the others, which may name these queues, and those that
-// have schedules or rules and nothing else behind them: these name actions.
+// inOrder puts files that only declare queues first, because others may name these queues, and files that contain only
+// schedules or rules last, because these name actions.
 func inOrder(a *app.App, files []app.Source) []app.Source {
 	rank := func(file app.Source) int {
 		defs, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)

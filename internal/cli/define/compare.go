@@ -19,19 +19,19 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-// versionFigures is how the executions of one version have fared.
+// versionFigures are the results of the executions of one version.
 type versionFigures struct {
 	Name       string  `json:"name"`
 	Version    int     `json:"version"`
 	Executions int     `json:"executions"`
 	Completed  int     `json:"completed"`
 	Failed     int     `json:"failed"`    // or timed out
-	Cancelled  int     `json:"cancelled"` // which says nothing of the version
+	Cancelled  int     `json:"cancelled"` // not counted for or against the version
 	Open       int     `json:"open"`      // not ended yet
 	FailedLow  float64 `json:"failed_low"`
-	FailedRate float64 `json:"failed_rate"` // of those that completed or failed
+	FailedRate float64 `json:"failed_rate"` // among those that completed or failed
 	FailedHigh float64 `json:"failed_high"`
-	P50        float64 `json:"p50_seconds"` // from the start to the end of those that completed
+	P50        float64 `json:"p50_seconds"` // from start to end, among those that completed
 	P99        float64 `json:"p99_seconds"`
 
 	took []time.Duration
@@ -40,8 +40,8 @@ type versionFigures struct {
 // versionComparison is the figures of two versions beside one another.
 type versionComparison struct {
 	Versions []*versionFigures `json:"versions"`
-	Looked   int               `json:"looked"`   // executions of the definition, of whatever version
-	Complete bool              `json:"complete"` // false: there are older ones that were not looked at
+	Looked   int               `json:"looked"`   // executions of the definition, of any version
+	Complete bool              `json:"complete"` // false: there are older ones that were not read
 	Says     string            `json:"says"`
 }
 
@@ -81,7 +81,7 @@ completed executions.`,
 	return c
 }
 
-// compared looks through the executions of two versions.
+// compared reads the executions of two versions.
 func compared(ctx context.Context, s *app.Session, args []string, filter client.Filter, limit int) (*versionComparison, error) {
 	c := &versionComparison{Complete: true}
 	for _, arg := range args {
@@ -157,7 +157,7 @@ func (v *versionFigures) sum() {
 	}
 }
 
-// wilson is the 95% confidence interval of a rate when hits of n were observed: Wilson's score interval, which also
+// wilson is the 95% confidence interval of a rate after hits of n observations: Wilson's score interval, which also
 // holds for a small n and for rates near 0 or 1.
 func wilson(hits, n int) (low, high float64) {
 	const z = 1.959964 // the normal distribution's 97.5th percentile
@@ -168,7 +168,7 @@ func wilson(hits, n int) (low, high float64) {
 	return max(0, (middle-half)/under), min(1, (middle+half)/under)
 }
 
-// verdictOf says what the failures of two versions tell.
+// verdictOf says what follows from the failures of two versions.
 func verdictOf(a, b *versionFigures) string {
 	name := func(v *versionFigures) string { return fmt.Sprintf("%s@%d", v.Name, v.Version) }
 	for _, v := range []*versionFigures{a, b} {

@@ -95,7 +95,7 @@ func diff(ctx context.Context, a *app.App, s *app.Session, args []string) error 
 	return err
 }
 
-// definitionOf loads what NAME[@VERSION] or NAME@ALIAS names.
+// definitionOf loads the definition of NAME[@VERSION] or NAME@ALIAS.
 func definitionOf(ctx context.Context, s *app.Session, text string) (*api.Definition, error) {
 	name, version, alias, err := definition.SplitAction(text)
 	if err != nil {

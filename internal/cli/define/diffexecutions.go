@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// diffOutcomes shows what differs between two executions: what they were, what they were given and how they ended, and
-// with logs what they wrote.
+// diffOutcomes shows the differences between two executions: their definitions, inputs and ends, and with logs their
+// output.
 func diffOutcomes(ctx context.Context, a *app.App, s *app.Session, ids []string, logs bool) error {
 	var sides [2]executionSide
 	for i, id := range ids {
@@ -47,18 +47,19 @@ func diffOutcomes(ctx context.Context, a *app.App, s *app.Session, ids []string,
 	return nil
 }
 
-// executionSide is an execution as it is compared.
+// executionSide is an execution in the form for the comparison.
 type executionSide struct {
-	text     string // in YAML, without what differs between any two
+	text     string // in YAML, without the members that always differ
 	tasks    []api.Task
-	measured string // how long it ran, "" where it has not
+	measured string // how long it ran; "" if it did not
 }
 
-// unlike are the members that differ between any two executions: ids, times, links and measurements. They are not compared.
+// unlike are the members that differ between any two executions: ids, times, links and measurements. They are left out of the
+// comparison.
 var unlike = []string{"id", "existing", "created_at", "not_before", "queued_at", "claimed_at", "started_at", "finished_at", "wake_at", "worker", "traceparent", "cancel_order", "reused_of", "rerun_of", "retry_of",
 	"workflow", "wall_ms", "cpu_ms", "peak_memory_bytes", "signal"}
 
-// measurements are the members of the output of code, and of each of its cases, that are measured.
+// measurements are the measured members of the output of code, and of each of its cases.
 var measurements = []string{"wall_ms", "cpu_ms", "starved_ms", "runs", "pinned_cpus", "shared_cpus", "peak_memory_bytes", "held_memory_bytes", "page_cache_bytes"}
 
 func (e *executionSide) load(ctx context.Context, s *app.Session, id string, logs bool) error {
@@ -119,7 +120,7 @@ func (e *executionSide) load(ctx context.Context, s *app.Session, id string, log
 	return err
 }
 
-// document is an execution's members, with the digits that its numbers have.
+// document is an execution's members; numbers keep their digits.
 func document(x *api.Execution) (doc map[string]any, err error) {
 	raw, err := json.Marshal(x)
 	if err != nil {
@@ -136,10 +137,10 @@ func without(members map[string]any, names []string) {
 	}
 }
 
-// mostLogged is how many bytes of a stream are compared.
+// mostLogged bounds the bytes of a stream that are compared.
 const mostLogged = 1 << 20
 
-// wrote is what the last attempt wrote, by stream.
+// wrote is the output of the last attempt, by stream.
 func wrote(ctx context.Context, s *app.Session, id string) (map[string]string, error) {
 	streams := map[string]string{}
 	for _, stream := range []string{"stdout", "stderr", "log"} {

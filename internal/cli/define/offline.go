@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// offline checks definitions against one another, without a server. What only a server knows comes as a warning that names it.
+// offline checks definitions against one another, without a server. What only a server can check gives a warning.
 func offline(a *app.App, defs []*definition.Definition) (problems, warnings []api.FieldError) {
 	problems = append(undeclaredQueues(a, defs), loops(defs)...)
 	mistaken, open := mentioned(defs)
@@ -28,7 +28,7 @@ func offline(a *app.App, defs []*definition.Definition) (problems, warnings []ap
 // lists names that the files do not declare and that a server may know.
 func mentioned(defs []*definition.Definition) (problems []api.FieldError, open []string) {
 	here, triggers := map[string]*definition.Definition{}, map[string]*definition.Trigger{}
-	var emitted []string // what triggers of webhooks begin with
+	var emitted []string // prefixes of the names that triggers of webhooks emit
 	for _, d := range defs {
 		switch {
 		case d.Runnable():
@@ -50,7 +50,7 @@ func mentioned(defs []*definition.Definition) (problems []api.FieldError, open [
 		for _, r := range d.References() {
 			name, _, _ := strings.Cut(r.Name, "@")
 			if name == "" {
-				continue // its place has a problem already
+				continue // its place already has a problem
 			}
 			switch near := problem.Nearest(name, names); {
 			case here[name] != nil && r.Version == 0 && name == r.Name && r.Kind == definition.KindWorkflow && here[name].Kind != r.Kind:
@@ -59,7 +59,7 @@ func mentioned(defs []*definition.Definition) (problems []api.FieldError, open [
 			case here[name] != nil && (r.Version == 0 && name == r.Name):
 			case here[name] != nil:
 				note(fmt.Sprintf("a version of %s", name))
-			case near != "" && strings.HasPrefix(near, `did you mean "`+name[:1]): // what is misspelt begins as it should, nearly always
+			case near != "" && strings.HasPrefix(near, `did you mean "`+name[:1]): // a misspelt name nearly always has the right first letter
 				problems = append(problems, api.FieldError{Path: placeOf(&r), Message: fmt.Sprintf("there is no action %q in these files", name),
 					Fix:  near + " Where an action of this name is registered, --server asks for it",
 					File: r.Position.File, Line: r.Position.Line, Column: r.Position.Column})
@@ -96,7 +96,7 @@ func placeOf(r *definition.Ref) string {
 	return problem.Join(problem.Join("tasks", r.Task), "action")
 }
 
-// loops are rules of the files that lead to one another by the ends of what they run.
+// loops are rules of the files that trigger each other through the ends of the executions that they start.
 func loops(defs []*definition.Definition) (problems []api.FieldError) {
 	var rules []*automation.Rule
 	at := map[string]definition.Position{}

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// pausableKind is a kind of things that can be paused: a command of `pawl pause` and of `pawl resume`.
+// pausableKind is something that can be paused: a subcommand of `pawl pause` and of `pawl resume`.
 type pausableKind struct {
 	name, pause, resume string
 	example             string
@@ -35,7 +35,7 @@ var pausable = []pausableKind{
 		"  pawl pause execution ex_06h0nb4a2k --reason 'the disks are full'", (*client.Client).PauseExecution, (*client.Client).ResumeExecution},
 }
 
-// beneathText says how many workflows among an execution's tasks its pause or resume was also for.
+// beneathText says how many workflows among an execution's tasks its pause or resume also applied to.
 func beneathText(p *api.Pause) string {
 	switch p.Beneath {
 	case 0:
@@ -46,7 +46,7 @@ func beneathText(p *api.Pause) string {
 	return fmt.Sprintf(", and %d workflows among its tasks", p.Beneath)
 }
 
-// subject is the word for what names one of the kind.
+// subject is the word for the name of something of the kind.
 func (k *pausableKind) subject() string {
 	if k.name == "execution" {
 		return "ID"

@@ -1,4 +1,4 @@
-// Package exit has the exit codes of the command line, and the errors that carry them.
+// Package exit contains the exit codes of the command line, and the errors that carry them.
 package exit
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Exit codes. They are part of what scripts rely on.
+// Exit codes. Scripts rely on them.
 const (
 	OK          = 0
 	General     = 1
@@ -18,7 +18,7 @@ const (
 	Interrupted = 130 // Ctrl-C
 )
 
-// Error is an error that says with which code to end. Without a message nothing more is printed.
+// Error is an error with the exit code. Without a message nothing is printed.
 type Error struct {
 	Code int
 	Err  error
@@ -32,10 +32,10 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap gives the error that the code belongs to.
+// Unwrap returns the inner error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Usagef is an error about how the command was called.
+// Usagef returns an error about the use of a command.
 func Usagef(format string, args ...any) error {
 	return &Error{Code: Misuse, Err: fmt.Errorf(format, args...)}
 }

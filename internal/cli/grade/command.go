@@ -1,4 +1,4 @@
-// Package grade has the command that grades samples of models by the problems of a benchmark.
+// Package grade contains the command that grades samples of models on the problems of a benchmark.
 package grade
 
 import (
@@ -158,13 +158,14 @@ func (g *grading) left() []*sample {
 	})
 }
 
-// A batch has at most so many programs, and so many bytes: half of what a request may have.
+// The most programs and bytes of a batch; the bytes are half of what a request may have.
 const (
 	batchLimit = 500
 	batchBytes = 8 << 20
 )
 
-// run submits what has no verdict, and writes each result as it comes. It is safe to repeat: keys find what was submitted before.
+// run submits the samples without a verdict, and writes each result as it arrives. It can be repeated: idempotency keys find
+// earlier submissions.
 func (g *grading) run(ctx context.Context, c *client.Client) error {
 	pending := map[string]*sample{}
 	left := g.left()
@@ -190,7 +191,7 @@ func (g *grading) run(ctx context.Context, c *client.Client) error {
 		}
 		s := pending[o.ID]
 		if s == nil {
-			continue // an earlier call has written its result
+			continue // an earlier call has already written its result
 		}
 		delete(pending, o.ID)
 		if err := g.results.add(s.entry(&o.Execution)); err != nil {
@@ -224,7 +225,7 @@ func (g *grading) submit(ctx context.Context, c *client.Client, some []*sample, 
 	return nil
 }
 
-// entry is the line of results for how a sample ended.
+// entry is the line of results for a sample.
 func (s *sample) entry(x *api.Execution) entry {
 	e := entry{Task: s.task.id, Completion: s.completion, Key: s.key, Verdict: x.Verdict, Execution: x.ID}
 	if x.Error != nil {
@@ -246,7 +247,7 @@ func (s *sample) entry(x *api.Execution) entry {
 	return e
 }
 
-// progress tells how far it is: on a terminal as a bar, else a line every ten seconds.
+// progress shows the progress: as a bar on a terminal, else as a line every ten seconds.
 func (g *grading) progress(last bool) {
 	bar := terminal.IsTerminal(g.app.Err)
 	every := 10 * time.Second

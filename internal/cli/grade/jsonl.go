@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// longestLine bounds a line: test cases of one LiveCodeBench problem have some megabytes.
+// longestLine bounds a line: the test cases of one LiveCodeBench problem take some megabytes.
 const longestLine = 64 << 20
 
-// line is one object of a file of lines of JSON.
+// line is one object of a JSON Lines file.
 type line struct {
 	at     string // file:line
 	fields map[string]json.RawMessage
@@ -62,7 +62,7 @@ func readLines(path string, do func(line) error) error {
 	}
 }
 
-// first returns the name of the first of these fields that the line has; "" if it has none.
+// first returns the first of the names that the line has as a field; "" if it has none.
 func (l line) first(names ...string) string {
 	for _, name := range names {
 		if v, ok := l.fields[name]; ok && string(v) != "null" {
@@ -72,7 +72,7 @@ func (l line) first(names ...string) string {
 	return ""
 }
 
-// read decodes a field; without one it leaves into as it is.
+// read decodes a field; if it is missing, into is unchanged.
 func (l line) read(name string, into any) error {
 	raw, ok := l.fields[name]
 	if !ok {
@@ -84,7 +84,7 @@ func (l line) read(name string, into any) error {
 	if strictjson.HoldsNUL(raw) {
 		return fmt.Errorf("%s: %s holds a NUL character (\\u0000), which no program and no text here may have: remove it in the file", l.at, name)
 	}
-	// The decoder puts U+FFFD in place of half a surrogate pair, which would grade another program.
+	// The decoder replaces half of a surrogate pair with U+FFFD, so another program would be graded.
 	if again, err := json.Marshal(into); err == nil && bytes.Count(again, []byte("\uFFFD")) > bytes.Count(raw, []byte("\uFFFD"))+strings.Count(strings.ToLower(string(raw)), `\ufffd`) {
 		return fmt.Errorf("%s: %s has half of a surrogate pair, which no text has: replace it in the file", l.at, name)
 	}
@@ -93,7 +93,7 @@ func (l line) read(name string, into any) error {
 
 func (l line) text(name string) (s string, err error) { return s, l.read(name, &s) }
 
-// task is the id of the task that a line is about: a text or a number.
+// task is the id of a line's task: a string or a number.
 func (l line) task() (string, error) {
 	name := l.first("task_id", "question_id")
 	if name == "" {

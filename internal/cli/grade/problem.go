@@ -19,20 +19,20 @@ var (
 	compareScript string
 )
 
-// task says how the programs of one task are graded: by asserts that follow the program, or by cases.
+// task is how the programs of one task are graded: by asserts after the program, or by cases.
 type task struct {
 	id     string
 	prompt string // a completion follows it
-	tests  string // follows the program, and raises if that is wrong
+	tests  string // code after the program, which raises if the program is wrong
 	cases  []api.Case
-	// method says that the functions which cases call may be methods of a class Solution, as programs for LeetCode have it.
+	// method allows the functions that cases call to be methods of a class Solution, as in programs for LeetCode.
 	method bool
 	// prelude goes before the program, and compare says how the outputs of cases are compared.
 	prelude string
 	compare *api.Comparison
 }
 
-// readProblems reads tasks as HumanEval, MBPP, EvalPlus and LiveCodeBench have them, or with cases of Pawl.
+// readProblems reads tasks in the formats of HumanEval, MBPP, EvalPlus and LiveCodeBench, or with cases of Pawl.
 func readProblems(path string) (map[string]*task, error) {
 	all := map[string]*task{}
 	err := readLines(path, func(l line) error {
@@ -65,7 +65,7 @@ func readProblems(path string) (map[string]*task, error) {
 	return all, err
 }
 
-// readOwn reads cases as an evaluation has them: calls of functions, or inputs and outputs.
+// readOwn reads cases in the format of an evaluation: calls of functions, or inputs and outputs.
 func (t *task) readOwn(l line) error {
 	var all []struct {
 		Name   string
@@ -96,7 +96,7 @@ func (t *task) readOwn(l line) error {
 	return l.read("prompt", &t.prompt)
 }
 
-// counted checks how many cases a task has.
+// counted checks the number of a task's cases.
 func (t *task) counted(l line, n int) error {
 	if n == 0 || n > api.MaxCases {
 		return fmt.Errorf("%s: the task %s has %d cases: 1 to %d can be graded", l.at, t.id, n, api.MaxCases)
@@ -104,7 +104,7 @@ func (t *task) counted(l line, n int) error {
 	return nil
 }
 
-// readTest reads a task of HumanEval: its test defines check, which is called with the function.
+// readTest reads a task of HumanEval: its test defines check, which takes the function.
 func (t *task) readTest(l line) error {
 	entry := ""
 	for name, into := range map[string]*string{"prompt": &t.prompt, "test": &t.tests, "entry_point": &entry} {
@@ -162,7 +162,7 @@ func (t *task) readList(l line) error {
 	return nil
 }
 
-// readCases reads a task of LiveCodeBench: inputs and outputs, of a program that reads stdin or of a function.
+// readCases reads a task of LiveCodeBench: inputs and outputs of a program that reads stdin or of a function.
 func (t *task) readCases(l line) error {
 	type given struct {
 		Input    string `json:"input"`
@@ -207,19 +207,19 @@ func (t *task) readCases(l line) error {
 	return nil
 }
 
-// harnessImports is what LiveCodeBench's own harness puts before each program: models rely on it, for example on List of typing. It is one
-// line, so that the lines of messages are off by one at most.
+// harnessImports are the imports that LiveCodeBench's own harness puts before each program: models rely on them, for example on List of
+// typing. They are one line, so that line numbers in messages are off by at most one.
 const harnessImports = "from string import *; from re import *; from datetime import *; from collections import *; from heapq import *; " +
 	"from bisect import *; from copy import *; from math import *; from random import *; from statistics import *; from itertools import *; " +
 	"from functools import *; from operator import *; from io import *; from sys import *; from json import *; from builtins import *; " +
 	"from typing import *; import string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, functools, " +
 	"operator, io, sys, json; sys.setrecursionlimit(50000)\n"
 
-// future is an import that Python wants before all others.
+// future matches imports that Python requires before all others.
 var future = regexp.MustCompile(`(?m)^from __future__ import (\([^)]*\)|.*)\n`)
 
-// prepared is a program behind the prelude of its task. One that is empty is a comment: as a whole program it is wrong, and not a mistake
-// of the file.
+// prepared is a program after its task's prelude. An empty program becomes a comment: it is a wrong program, and not an error of the
+// file.
 func (t *task) prepared(program string) string {
 	if strings.TrimSpace(program) == "" {
 		program = "# an empty program\n"
@@ -253,7 +253,7 @@ func functional(l line, input, output string) (api.Case, error) {
 	return api.Case{Call: call}, nil
 }
 
-// functionName is the function that functional cases call.
+// functionName is the function that the cases call.
 func functionName(l line) (string, error) {
 	raw := l.fields["metadata"]
 	if text := ""; json.Unmarshal(raw, &text) == nil {
@@ -268,16 +268,16 @@ func functionName(l line) (string, error) {
 	return m.Name, nil
 }
 
-// quoted is a text as Python reads it: JSON's strings are.
+// quoted is a text as a Python literal: JSON strings are valid ones.
 func quoted(s string) string {
-	b, _ := json.Marshal(s) // of a string it has no errors
+	b, _ := json.Marshal(s) // encoding a string cannot fail
 	return string(b)
 }
 
-// solutionClass begins the class whose methods LeetCode calls.
+// solutionClass matches the start of the class whose methods LeetCode calls.
 var solutionClass = regexp.MustCompile(`(?m)^class Solution\b`)
 
-// code is the run that grades a program.
+// code is the submission that grades a program.
 func (t *task) code(program string, limits api.CodeLimits) api.Code {
 	c := api.Code{Language: "python", Limits: limits, Cases: t.cases, Compare: t.compare}
 	program = t.prepared(program)
@@ -286,7 +286,7 @@ func (t *task) code(program string, limits api.CodeLimits) api.Code {
 		c.Source, c.Cases = program, slices.Clone(t.cases)
 		for i := range c.Cases {
 			if c.Cases[i].Call == nil {
-				continue // a case that reads stdin
+				continue // the case reads stdin
 			}
 			call := *c.Cases[i].Call
 			call.Function = "Solution." + call.Function
@@ -300,7 +300,7 @@ func (t *task) code(program string, limits api.CodeLimits) api.Code {
 	return c
 }
 
-// passed reports whether a program of the task has passed, from the result of its run.
+// passed reports, from the result of its run, whether a program of the task has passed.
 func (t *task) passed(verdict string, r *api.CodeResult) bool {
 	return verdict == api.VerdictOK && (len(t.cases) > 0 || string(r.Result) == `"passed"`)
 }

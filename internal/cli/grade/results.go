@@ -15,28 +15,28 @@ import (
 	"github.com/pawl-run/pawl/internal/score"
 )
 
-// entry is a line of the file of results.
+// entry is a line of the results file.
 type entry struct {
-	Run        string `json:"run,omitempty"` // of the first line alone: by which the server knows what was submitted
+	Run        string `json:"run,omitempty"` // only in the first line: the prefix of the idempotency keys
 	Task       string `json:"task_id,omitempty"`
 	Completion int    `json:"completion_id"`
 	Key        string `json:"key,omitempty"`
-	Passed     *bool  `json:"passed"` // null: there is no verdict
+	Passed     *bool  `json:"passed"` // null: no verdict
 	Verdict    string `json:"verdict,omitempty"`
 	Message    string `json:"message,omitempty"`
 	Execution  string `json:"execution,omitempty"`
 }
 
-// results is the file of results: what is there already, and where more is written.
+// results is the results file: its present content, and the open file for more.
 type results struct {
 	path  string
 	file  *os.File
 	run   string
 	known map[string]entry // by key: those with a verdict
-	tries map[string]int   // by key: how often the box broke
+	tries map[string]int   // by key: the number of results without a verdict
 }
 
-// openResults opens the file of an earlier call, or makes one. Half a line, which a call that was killed has left, is removed.
+// openResults opens the file of an earlier call, or creates one. It removes an incomplete line that a killed call has left.
 func openResults(path string, samples []*sample) (*results, error) {
 	r := &results{path: path, known: map[string]entry{}, tries: map[string]int{}}
 	var err error
@@ -49,7 +49,7 @@ func openResults(path string, samples []*sample) (*results, error) {
 	return r, nil
 }
 
-// read locks the file, so that two calls do not write over each other's lines, and takes up what it has.
+// read locks the file, so that two calls do not overwrite each other's lines, and reads its content.
 func (r *results) read(samples []*sample) error {
 	switch err := unix.Flock(int(r.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
@@ -95,7 +95,7 @@ func (r *results) read(samples []*sample) error {
 	return nil
 }
 
-// add writes how a sample ended.
+// add writes the result of a sample.
 func (r *results) add(e entry) error {
 	if e.Passed == nil {
 		r.tries[e.Key]++
@@ -116,7 +116,7 @@ func (r *results) write(e entry) error {
 	return nil
 }
 
-// scores estimates pass@k over the tasks that have samples. A k is left out where a task has fewer.
+// scores estimates pass@k over the tasks that have samples. It omits a k if a task has fewer samples.
 func (r *results) scores(samples []*sample, ks []int) []api.PassAt {
 	tasks := map[string]score.Tally{}
 	for _, s := range samples {

@@ -13,16 +13,17 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// sample is one program that is graded.
+// sample is one program to be graded.
 type sample struct {
 	at         string // file:line
 	task       *task
-	completion int    // its number among the samples of the task, from 0
-	key        string // the same program of the same task has the same key again, numbered
+	completion int    // its number among the task's samples, from 0
+	key        string // equal for the same program of the same task, except for a number
 	code       api.Code
 }
 
-// readSamples reads programs as HumanEval (completion), EvalPlus (solution), MBPP (code) and LiveCodeBench (code_list) have them.
+// readSamples reads programs in the formats of HumanEval (completion), EvalPlus (solution), MBPP (code) and LiveCodeBench
+// (code_list).
 func readSamples(path string, problems map[string]*task, limits api.CodeLimits) ([]*sample, error) {
 	var all []*sample
 	completions, keys := map[string]int{}, map[string]int{}
@@ -61,7 +62,7 @@ func readSamples(path string, problems map[string]*task, limits api.CodeLimits) 
 	return all, err
 }
 
-// programFields are the fields that have the program of a sample.
+// programFields are the fields that may contain the program of a sample.
 var programFields = []string{"completion", "solution", "code", "code_list"}
 
 func programsOf(l line, t *task) (programs []string, err error) {

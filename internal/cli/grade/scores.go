@@ -113,7 +113,7 @@ func showScores(a *app.App, scores *api.Scores, q *client.ScoreQuery, f output.F
 	return nil
 }
 
-// share is a number from 0 to 1, or - where there is none.
+// share is a number from 0 to 1, or - if unknown.
 func share(value float64, known bool) string {
 	if !known {
 		return "-"

@@ -19,11 +19,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// archiveDir begins the names of the directories of opened archives, in the directory for temporary files.
+// archiveDir is the prefix of the directories of opened archives, in the directory for temporary files.
 const archiveDir = "pawl-open-"
 
-// Archive is an opened archive: a store and blobs of its own in a temporary directory, and a server that answers readers only. No setting
-// leads it to the database of an installation. Nothing runs: there is no worker, and the engine decides nothing and removes nothing.
+// Archive is an opened archive: its own store and blobs in a temporary directory, and a read-only server. No setting can make it use the
+// database of an installation. Nothing runs: there is no worker, and the engine neither decides nor deletes anything.
 type Archive struct {
 	Shown api.Archive
 
@@ -40,10 +40,10 @@ type Archive struct {
 type ArchiveOptions struct {
 	Log     *slog.Logger
 	Version string       // of this program
-	Page    http.Handler // the web page; nil: there is none
+	Page    http.Handler // the web page; may be nil
 }
 
-// OpenArchive unpacks an archive. It removes the directories of processes that were killed while they showed one.
+// OpenArchive unpacks an archive. It removes the directories of processes that were killed while they served one.
 func OpenArchive(ctx context.Context, from io.Reader, o ArchiveOptions) (_ *Archive, err error) {
 	sweepArchives(o.Log)
 	a := &Archive{parts: NewParts(o.Log), stop: func() {}}
@@ -74,15 +74,15 @@ func OpenArchive(ctx context.Context, from io.Reader, o ArchiveOptions) (_ *Arch
 	return a, err
 }
 
-// Serve answers on l, until the archive is closed.
+// Serve answers requests on l until the archive is closed.
 func (a *Archive) Serve(l net.Listener) {
 	a.stop = a.parts.Start("the listener on "+l.Addr().String(), func(ctx context.Context) error { return a.server.Serve(ctx, l) })
 }
 
-// Within returns a context that also ends when the archive is not served any more, although it has not been closed.
+// Within returns a context that also ends when the server fails before the archive is closed.
 func (a *Archive) Within(ctx context.Context) (context.Context, func()) { return a.parts.Within(ctx) }
 
-// Close ends what serves the archive, and removes its directory.
+// Close stops the server, and removes the directory.
 func (a *Archive) Close() error {
 	if a.server != nil {
 		a.server.Drain()
@@ -101,8 +101,8 @@ func (a *Archive) Close() error {
 	return all
 }
 
-// makeArchiveDir makes a directory and locks it. Between the two, another process may take it for one of a process that was killed,
-// and remove it: then another is made.
+// makeArchiveDir makes a directory and locks it. Before the lock is taken another process may take the directory for one of a
+// killed process, and remove it: then makeArchiveDir makes another.
 func makeArchiveDir() (dir string, lock *os.File, err error) {
 	for range 10 {
 		if dir, err = os.MkdirTemp("", archiveDir); err != nil {
@@ -123,12 +123,12 @@ func makeArchiveDir() (dir string, lock *os.File, err error) {
 	return "", nil, fmt.Errorf("other processes remove the directories that are made for the archive, such as %s: name another place with TMPDIR", dir)
 }
 
-// sweepArchives removes the directories of opened archives whose process was killed: their locks are free. Those of other users are left
-// alone, since a directory for temporary files is everybody's.
+// sweepArchives removes the directories of opened archives whose process was killed: their locks are free. It leaves those of other
+// users alone, because all users share the directory for temporary files.
 func sweepArchives(log *slog.Logger) {
 	all, err := filepath.Glob(filepath.Join(os.TempDir(), archiveDir+"*"))
 	if err != nil {
-		return // the pattern of a strange TMPDIR
+		return // TMPDIR contains pattern characters
 	}
 	for _, dir := range all {
 		info, err := os.Lstat(dir)
@@ -140,7 +140,7 @@ func sweepArchives(log *slog.Logger) {
 		}
 		lock, err := LockState(dir)
 		if err != nil {
-			continue // it is shown, or gone
+			continue // it is being served, or is gone
 		}
 		if err := errors.Join(os.RemoveAll(dir), lock.Close()); err != nil {
 			log.Warn("an archive that was opened before is still there", "dir", dir, "err", err)

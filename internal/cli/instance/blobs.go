@@ -17,17 +17,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// blobConnections is the most connections that a server opens for blobs.
+// blobConnections bounds the connections that a server opens for blobs.
 const blobConnections = 3
 
-// BlobPlaces are the places of blobs: the one for new blobs, and earlier ones.
+// BlobPlaces are the locations of blobs: the one for new blobs, and earlier ones.
 type BlobPlaces struct {
 	blob.Store
-	InlineLogs bool // chunks of logs stay in their rows: as blobs, each would be a row in the same database, or a request to a bucket
+	InlineLogs bool // log chunks stay in their rows: as blobs, each would be a row in the same database, or a request to a bucket
 	closers    []io.Closer
 }
 
-// Close closes what was opened.
+// Close closes all opened stores.
 func (h *BlobPlaces) Close() error {
 	var all error
 	for _, c := range h.closers {
@@ -37,9 +37,9 @@ func (h *BlobPlaces) Close() error {
 	return all
 }
 
-// OpenBlobs opens the places that the settings name: new blobs are put into the first, and blobs are looked for in all. Places
-// where these settings may have put blobs earlier are searched without being named: the database, and the directory beneath the
-// state directory.
+// OpenBlobs opens the locations of the settings: new blobs are put into the first, and reads search all. Locations that these
+// settings may have used earlier are searched even if they are not named: the database, and the directory beneath the state
+// directory.
 func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobPlaces, err error) {
 	h := &BlobPlaces{}
 	defer func() {
@@ -83,7 +83,7 @@ func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobPlaces, err error)
 	return h, nil
 }
 
-// OpenBucket opens a bucket of S3. An error that only the operator can mend is reported as wrong usage.
+// OpenBucket opens an S3 bucket. An error that only the operator can fix is reported as wrong usage.
 func OpenBucket(ctx context.Context, url string) (*s3.Store, error) {
 	at, err := s3.Parse(url, os.Getenv)
 	if err != nil {

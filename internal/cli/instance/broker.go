@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/server/metrics"
 )
 
-// OpenBroker connects to the broker that the setting names. installation names the servers' database; empty for workers.
+// OpenBroker connects to the broker of the setting. installation identifies the servers' database; empty for workers.
 func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger) (brokerrpc.Broker, error) {
 	var transport brokerrpc.Broker
 	var err error
@@ -36,7 +36,7 @@ type brokered struct {
 	ready     chan struct{} // closed when server is set
 }
 
-// drainBroker waits for the reports that are in the broker.
+// drainBroker waits until the reports in the broker have been handled.
 func (b *brokered) drainBroker(ctx context.Context) error {
 	select {
 	case <-b.ready:
@@ -46,7 +46,7 @@ func (b *brokered) drainBroker(ctx context.Context) error {
 	}
 }
 
-// startBroker begins to serve the workers behind the broker, including those whose session another server on the database has
+// startBroker starts to serve the workers behind the broker, including those whose session another server of the database has
 // opened.
 func (r *Instance) startBroker(ctx context.Context) (err error) {
 	key, err := r.engine.Catalog().WorkerKey(ctx)
@@ -75,7 +75,7 @@ func (b *brokered) unreachable(session flow.ID) bool {
 	}
 }
 
-// brokerFigures are the broker's figures for the metrics; nil if no broker is served.
+// brokerFigures are the broker's figures for the metrics; nil without a broker.
 func (r *Instance) brokerFigures() func() metrics.Broker {
 	if r.broker == nil {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 )
 
-// leastMemory is what one program may always ask for, whatever the machine has: some tools that compile need it.
+// leastMemory is the memory that one program may always ask for, on any machine: some compilers need it.
 const leastMemory = 512_000_000
 
-// ceilings are the most that one program may ask for by the settings, where auto stands for the given size; 0: for no ceiling.
+// ceilings are the limits of the settings on what one program may ask for; auto is the size that "auto" stands for; 0: no limit.
 func ceilings(c *config.Config, auto int64) payload.Ceilings {
 	size := func(key string) int64 {
 		if c.Text(key) == "auto" {
@@ -20,13 +20,13 @@ func ceilings(c *config.Config, auto int64) payload.Ceilings {
 		}
 		return c.Size(key)
 	}
-	pids, _ := strconv.Atoi(c.Text("max_pids")) // checked when it was read
+	pids, _ := strconv.Atoi(c.Text("max_pids")) // checked by config.Load
 	return payload.Ceilings{Memory: size("max_memory"), Disk: size("max_disk"), Output: size("max_output"), Stack: size("max_stack"), Pids: pids,
 		Interactive: c.Duration("max_interactive")}
 }
 
-// ceilingsHere are those of a worker: auto is a slot's share of this machine's memory, so that programs in all slots together cannot ask
-// for more than there is. The memory of pods is that of other machines.
+// ceilingsHere are the limits of a worker: auto is a slot's share of this machine's memory, so that programs in all slots together
+// cannot ask for more than there is. Pods use the memory of other machines.
 func ceilingsHere(c *config.Config) payload.Ceilings {
 	all := machineMemory("/")
 	if all == 0 || slices.Contains(c.List("runtime"), config.Kubernetes) {
@@ -35,7 +35,7 @@ func ceilingsHere(c *config.Config) payload.Ceilings {
 	return ceilings(c, max(leastMemory, all/int64(c.Slots())))
 }
 
-// announceCeilings says what this machine has made of the settings that are auto: no one has set these numbers.
+// announceCeilings prints the values of automatic settings on this machine, which no user has set.
 func announceCeilings(c *config.Config, say func(string, ...any)) {
 	most, whole := ceilingsHere(c), int64(1e6)
 	for _, auto := range []struct {

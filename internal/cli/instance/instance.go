@@ -1,5 +1,5 @@
 // Package instance is Pawl in one process: it opens the store, the engine, the listeners and a worker on a state directory, closes
-// them in the opposite order, and keeps other processes off that directory. It is the package that names stores and runtimes.
+// them in the opposite order, and prevents other processes from using that directory. Only this package names stores and runtimes.
 package instance
 
 import (
@@ -49,19 +49,19 @@ type Instance struct {
 	engine *engine.Engine
 	server *server.Server
 	parts  *Parts
-	broker *brokered // nil when no broker is served
+	broker *brokered // nil without a broker
 
 	crashes *crashloop.Journal
-	keeps   *memory           // the session of this process's worker, for the next process; nil if it is not kept
+	keeps   *memory           // the session of this process's worker, for the next process; nil if not kept
 	runtime io.Closer         // the runtimes of this process's worker; nil without one
 	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
 	flush   func(context.Context) error
 
-	stopWorker, stopCallbacks, stopServing, stopBroker, stopEngine func() // each stops its part and waits for that
+	stopWorker, stopCallbacks, stopServing, stopBroker, stopEngine func() // each stops its part and waits for its end
 	closing                                                        sync.Once
 }
 
-// Options say for which purpose an instance is opened.
+// Options configure an instance for its purpose.
 type Options struct {
 	Config  *config.Config
 	Log     *slog.Logger
@@ -70,11 +70,11 @@ type Options struct {
 	Version string // the version that the instance reports
 
 	Works  bool          // run work here
-	Stays  bool          // it stays until it is stopped, and not only for one command's work
-	Grace  time.Duration // how long running work may go on when the instance closes
-	Drains time.Duration // how long requests may go on when the instance closes
+	Stays  bool          // it runs until it is stopped, and not only for one command
+	Grace  time.Duration // how long running work may continue when the instance closes
+	Drains time.Duration // how long requests may continue when the instance closes
 
-	Page    http.Handler // the web page; nil: there is none
+	Page    http.Handler // the web page; may be nil
 	PageURL string       // its address
 }
 
@@ -129,7 +129,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	if err != nil {
 		return nil, err
 	}
-	if ro.Works && !config.IsPostgres(ro.Config.Text("store")) { // on PostgreSQL, other processes may be at work on them
+	if ro.Works && !config.IsPostgres(ro.Config.Text("store")) { // on PostgreSQL, other processes may be working on them
 		unfinished, err := CountUnfinished(ctx, r.store)
 		if err != nil {
 			return nil, err
@@ -160,7 +160,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	return r, nil
 }
 
-// queues are those that are known before any worker serves them.
+// queues are those that exist before any worker serves them.
 func (o *Options) queues() []string {
 	queues := o.Config.List("queues")
 	if o.callbacks() {
@@ -169,8 +169,8 @@ func (o *Options) queues() []string {
 	return queues
 }
 
-// languagesOf are the languages beyond the built-in ones that are known before any worker has come. A tool that this host has is of use
-// only where work is done here.
+// languagesOf are the languages, other than the built-in ones, that are known before a worker registers. A tool of this host counts
+// only if work runs here.
 func languagesOf(ro Options) []string {
 	if ro.Works {
 		return ro.Config.Languages.Added()
@@ -178,7 +178,7 @@ func languagesOf(ro Options) []string {
 	return ro.Config.Languages.Configured()
 }
 
-// operator is what submissions are checked against.
+// operator is the configuration that submissions are checked against.
 func (r *Instance) operator() payload.Operator {
 	return payload.Operator{
 		Knows:  r.knowsLanguage,
@@ -189,8 +189,8 @@ func (r *Instance) operator() payload.Operator {
 	}
 }
 
-// ceilings are those of all workers that may be given what is submitted here. Where a command works alone these are its own; to a server
-// workers of larger machines may come, and each of them refuses what is above its automatic ceilings.
+// ceilings are those of all workers that may get what is submitted here. For a command without other workers they are its own; a server
+// may have workers on larger machines, and each worker refuses what exceeds its own automatic limits.
 func (r *Instance) ceilings() payload.Ceilings {
 	if r.Works && !r.Stays {
 		return ceilingsHere(r.Config)
@@ -198,7 +198,7 @@ func (r *Instance) ceilings() payload.Ceilings {
 	return ceilings(r.Config, 0)
 }
 
-// knowsLanguage accepts a language that cannot be looked up at the moment: the worker will decide.
+// knowsLanguage also accepts a language if the look-up fails: the worker will decide.
 func (r *Instance) knowsLanguage(name string) bool {
 	known, err := r.engine.Languages().Knows(context.Background(), name)
 	return known || err != nil
@@ -235,19 +235,19 @@ func (r *Instance) serveState(ctx context.Context, o Owner, dir string, ro Optio
 	return o.Write(r.lock)
 }
 
-// listen answers on l in the background; the returned function stops that.
+// listen serves l in the background; the returned function stops that.
 func (r *Instance) listen(l net.Listener) (stop func()) {
 	return r.parts.Start("the listener on "+l.Addr().String(), func(ctx context.Context) error { return r.server.Serve(ctx, l) })
 }
 
-// Serve answers on l as well, until the instance closes.
+// Serve also serves l until the instance closes.
 func (r *Instance) Serve(l net.Listener) {
 	stop, before := r.listen(l), r.stopServing
 	r.stopServing = func() { stop(); before() }
 }
 
-// Ended is closed when a part of the instance has ended by itself, so that requests are not answered or work is not run any
-// more.
+// Ended is closed when a part of the instance has ended by itself, so that requests are no longer answered or work no
+// longer runs.
 func (r *Instance) Ended() <-chan struct{} { return r.parts.ended.Done() }
 
 // Reason is the reason why a part has ended by itself; nil if none has.
@@ -295,7 +295,7 @@ func (r *Instance) Client() *client.Client {
 	return client.NewInProcess(r.server.Handler(), client.WithUserAgent("pawl/"+r.Version))
 }
 
-// Close stops all parts. The worker is first, so that its reports are still recorded.
+// Close stops all parts. The worker stops first, so that its reports are still recorded.
 func (r *Instance) Close() {
 	r.closing.Do(func() {
 		if r.server != nil {
@@ -322,10 +322,10 @@ func (r *Instance) Close() {
 			}
 		}
 		if r.crashes != nil {
-			_ = r.crashes.Close() // nothing is evaluated any more
+			_ = r.crashes.Close() // no evaluation runs any more
 		}
 		if r.keeps != nil {
-			_ = r.keeps.Close() // only its lock matters now
+			_ = r.keeps.Close() // closing releases its lock
 		}
 		if r.store != nil {
 			if err := r.store.Close(); err != nil {
@@ -335,7 +335,7 @@ func (r *Instance) Close() {
 		if r.blobs != nil {
 			_ = r.blobs.Close() // closing only frees handles
 		}
-		_ = r.lock.Truncate(0) // its text is no longer true; the lock ends with the file
+		_ = r.lock.Truncate(0) // its text is no longer true; closing the file releases the lock
 		_ = r.lock.Close()
 		if r.alone != nil {
 			_ = r.alone.Close()
@@ -343,7 +343,7 @@ func (r *Instance) Close() {
 	})
 }
 
-// OpenStore opens the database that a setting names. The options are for PostgreSQL.
+// OpenStore opens the database of a setting. The options are for PostgreSQL.
 func OpenStore(ctx context.Context, dsn, dir string, o postgres.Options) (store.Store, error) {
 	if config.IsPostgres(dsn) {
 		s, err := OpenPostgres(ctx, dsn, o)
@@ -363,7 +363,7 @@ func OpenStore(ctx context.Context, dsn, dir string, o postgres.Options) (store.
 	return s, nil
 }
 
-// SQLitePath is the file that a setting names.
+// SQLitePath is the database file of a setting.
 func SQLitePath(dsn, dir string) string {
 	if given, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		return given
@@ -371,10 +371,10 @@ func SQLitePath(dsn, dir string) string {
 	return filepath.Join(dir, "pawl.db")
 }
 
-// countedUnfinished is where counting unfinished executions stops.
+// countedUnfinished is where the count of unfinished executions stops.
 const countedUnfinished = 1000
 
-// UnfinishedText says how many executions are unfinished, by the result of CountUnfinished.
+// UnfinishedText is the text for a result of CountUnfinished.
 func UnfinishedText(n int) string {
 	if n >= countedUnfinished {
 		return "1,000 or more unfinished executions"
@@ -402,19 +402,19 @@ func CheckTokens(tokens []string) error {
 	return nil
 }
 
-// command is how this process was called, shown to people who find the state directory in use.
+// command is the command line of this process, for users who find the state directory in use.
 func command() string {
 	words := []string{"pawl"}
 	for _, w := range os.Args[1:] {
 		if strings.HasPrefix(w, "-") || len(words) > 2 {
-			break // further arguments may hold secrets
+			break // further arguments may contain secrets
 		}
 		words = append(words, w)
 	}
 	return strings.Join(words, " ")
 }
 
-// remoteWorkers serves workers in other processes, including those whose session another server on the database has opened.
+// remoteWorkers serves workers in other processes, including those whose session another server of the database has opened.
 func (r *Instance) remoteWorkers(ctx context.Context) (http.Handler, error) {
 	key, err := r.engine.Catalog().WorkerKey(ctx)
 	if err != nil {

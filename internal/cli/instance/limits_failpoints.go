@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
-// DatabaseLimits are how long this process waits for PostgreSQL: in a program with fail points a fraction of what it is in
-// production, so that a test of outages takes seconds. $PAWL_DATABASE_HASTE is by how much it is divided.
+// DatabaseLimits are how long this process waits for PostgreSQL: in a program with fail points only a fraction of the
+// usual time, so that a test of outages takes seconds. $PAWL_DATABASE_HASTE is the divisor.
 func DatabaseLimits() pgpool.Limits {
 	l := pgpool.Limits{}.Filled()
 	haste, err := strconv.Atoi(os.Getenv("PAWL_DATABASE_HASTE"))

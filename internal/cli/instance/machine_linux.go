@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// machineMemory is how many bytes of memory this process can have, from the files beneath root: those of the machine, or fewer where a
-// cgroup above it has a limit, as a container's; 0: it is not known.
+// machineMemory is the memory in bytes that this process can use, from the files beneath root: that of the machine, or less if a
+// cgroup of this process, such as a container's, has a lower limit; 0: unknown.
 func machineMemory(root string) int64 {
 	most := int64(0)
 	info, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
@@ -38,7 +38,7 @@ func machineMemory(root string) int64 {
 		default:
 			continue
 		}
-		// A container sees its own group as the root of the tree, though the path may be that of its host.
+		// A container sees its own group as the root of the tree, but the path may be the one on its host.
 		for group := f[2]; ; group = filepath.Dir(group) {
 			text, _ := os.ReadFile(filepath.Join(root, tree, group, file)) // "max", or no file: no limit
 			if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit < most {

@@ -2,5 +2,5 @@
 
 package instance
 
-// machineMemory is not known here, where no sandbox runs either.
+// machineMemory is unknown on this system, where no sandbox runs either.
 func machineMemory(string) int64 { return 0 }

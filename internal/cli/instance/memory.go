@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// memory is a worker's file in the state directory, with its session. The file is locked as long as the process lives. The next
-// process that gets the lock therefore knows that this one is dead, and may resume its session. It implements worker.Memory.
+// memory is a worker's file in the state directory, with its session. The file is locked while the process lives. So the next
+// process that gets the lock knows that this one is dead, and may resume its session. It implements worker.Memory.
 type memory struct {
 	file   *os.File
 	server string
@@ -29,21 +29,21 @@ type memory struct {
 // remembered is the content of the file; empty if there is no session to resume.
 type remembered struct {
 	PID     int       `json:"pid"`
-	Server  string    `json:"server"` // the server that has the session
+	Server  string    `json:"server"` // the server of the session
 	Session string    `json:"session"`
 	Secret  string    `json:"secret,omitempty"`
 	Until   time.Time `json:"until"` // when the lease ends, unless it is renewed
 }
 
 const (
-	// rememberedSize is how many bytes are written each time, so that a reader never finds a shorter text.
+	// rememberedSize is the constant size of the file, so that a reader never finds a shorter text.
 	rememberedSize = 1024
 	// dyingFor is how long a killed process may still hold its lock.
 	dyingFor = 2 * time.Second
 )
 
-// OpenMemory takes a file for a worker of a server: the latest that a dead worker of that server has left, or else a free one.
-// It stays locked until it is closed. Several workers may share a state directory, and several hosts (or containers) with equal
+// OpenMemory opens a file for a worker of a server: the latest that a dead worker of that server left, or else a free one. It
+// stays locked until it is closed. Several workers may share a state directory, and several hosts (or containers) with equal
 // directories may share a container engine, so the name of a file is unique everywhere.
 func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	dir, err := filepath.Abs(filepath.Join(stateDir, "workers"))
@@ -53,7 +53,7 @@ func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a place for the worker's memory: %w; give another with --state-dir", err)
 	}
-	door, err := os.Open(dir) // one worker looks at a time, since two could each skip the file that the other has just tried
+	door, err := os.Open(dir) // one worker searches at a time: two could each skip the file that the other is testing
 	if err != nil {
 		return nil, fmt.Errorf("open the worker's memory: %w", err)
 	}
@@ -79,11 +79,11 @@ func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 			_ = best.file.Close()
 			return nil, err
 		}
-		was, _ := readMemory(path) // a file that cannot be read has no session
+		was, _ := readMemory(path) // an unreadable file has no session
 		mine := was.Session != "" && was.Server == server
 		switch {
 		case mine && (best.Was.Session == "" || was.Until.After(best.Was.Until)): // a file that was left long ago has no live session
-			_ = best.file.Close() // only its lock matters; of none at all this does nothing
+			_ = best.file.Close() // releases its lock; a nil file is ignored
 			best.file, best.Was = f, was
 		case !mine && best.file == nil && time.Now().After(was.Until):
 			best.file = f
@@ -99,7 +99,7 @@ func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	return best, nil
 }
 
-// lockMemory opens a file and locks it, or returns ErrHeld. Until the deadline it waits for a process that is dying.
+// lockMemory opens a file and locks it, or returns ErrHeld. It waits until the deadline for a process that is dying.
 func lockMemory(ctx context.Context, path string, deadline time.Time) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -172,7 +172,7 @@ func (m *memory) Earlier() (flow.ID, time.Time) {
 	return id, m.Was.Until
 }
 
-// Keep implements worker.Memory. The file need not survive a crash of the host, which ends all runs that could be resumed.
+// Keep implements worker.Memory. The file need not survive a crash of the host, because that ends all runs that could be resumed.
 func (m *memory) Keep(session flow.ID, until time.Time) error {
 	k := remembered{PID: os.Getpid(), Server: m.server, Session: session.Text(flow.SessionPrefix), Until: until.UTC()}
 	if m.Secret != nil {

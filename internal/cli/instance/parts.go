@@ -15,11 +15,11 @@ import (
 // stopped ends the process. Without that part the process would run on and do no work, and no supervisor would restart it.
 type Parts struct {
 	group *errgroup.Group
-	ended context.Context // ends with the first part that ends by itself; its cause says which, and why
+	ended context.Context // ends with the first part that ends by itself; its cause names the part and the reason
 	log   *slog.Logger
 }
 
-// NewParts returns parts of which none has been started.
+// NewParts returns parts with none started.
 func NewParts(log *slog.Logger) *Parts {
 	group, ended := errgroup.WithContext(context.Background())
 	return &Parts{group, ended, log}

@@ -20,9 +20,9 @@ func OpenPostgres(ctx context.Context, dsn string, o postgres.Options) (*postgre
 	return s, nil
 }
 
-// Refused gives an error of opening a database its exit code. A database that is unavailable is an error, which the next
-// start may not meet. What is wrong with the DSN, the server's version, the schema or the rights is wrong usage: only a
-// change by the operator helps.
+// Refused gives an error from opening a database its exit code. A database that is unavailable is an ordinary error,
+// because the next start may succeed. A wrong DSN, server version or schema and missing rights are wrong usage: only the
+// operator can fix them.
 func Refused(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return err
@@ -30,8 +30,8 @@ func Refused(err error) error {
 	return &exit.Error{Code: exit.Misuse, Err: err}
 }
 
-// committers is how many transactions an engine on a database runs at once: while one waits for the disk, others decide. SQLite
-// has one writer.
+// committers is the number of transactions that an engine runs at once on a database: while one waits for the disk, others
+// decide. SQLite has one writer.
 func committers(dsn string) int {
 	if config.IsPostgres(dsn) {
 		return 4

@@ -24,17 +24,17 @@ import (
 // will resume.
 type Opener func(c *config.Config, worker string) (runtime.Runtime, error)
 
-// linked are the runtimes that were linked into this program in addition to the usual ones.
+// linked are additional runtimes that were linked into this program.
 var linked = map[string]Opener{}
 
 // Link adds a runtime to this program. Its main calls it before the command line runs.
 func Link(name string, open Opener) { linked[name] = open }
 
-// ImageSetting is the setting for the image in which a runtime of images runs code.
+// ImageSetting is the setting for the image in which a runtime for images runs code.
 func ImageSetting(name string) string { return name + "_image" }
 
-// OpenRuntime starts the runtime of the given name. o are the options of the sandbox; keeps is the file in which the
-// worker keeps its session, or nil.
+// OpenRuntime starts the runtime of the given name. o are the options of the sandbox; keeps is the file with the
+// worker's session, or nil.
 func OpenRuntime(c *config.Config, name string, o sandbox.Options, keeps *memory) (runtime.Runtime, error) {
 	if open, ok := linked[name]; ok {
 		return open(c, keeps.name())
@@ -52,13 +52,13 @@ func OpenRuntime(c *config.Config, name string, o sandbox.Options, keeps *memory
 	return sandbox.New(o)
 }
 
-// runsImages says whether a runtime, here or elsewhere, takes programs from images.
+// runsImages reports whether a runtime, in this program or not, takes programs from images.
 func runsImages(name string) bool { return name == docker.Name || name == config.Kubernetes }
 
 // runtimes are the runtimes of this process's workers.
 type runtimes []runtime.Runtime
 
-// Close closes all of them.
+// Close closes all runtimes.
 func (rs runtimes) Close() error {
 	var all error
 	for _, r := range rs {
@@ -67,8 +67,8 @@ func (rs runtimes) Close() error {
 	return all
 }
 
-// openRuntimes starts the configured runtimes, and returns which of them run code and which run containers. One with an
-// image for code does both.
+// openRuntimes starts the configured runtimes, and returns those that run code and those that run containers. A runtime
+// for images with an image for code is in both lists.
 func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps *memory) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
 	for _, name := range c.List("runtime") {
 		r, err := OpenRuntime(c, name, sandbox.Options{Warm: c.Warm(stays), KeepWarm: c.Duration("keep_warm"), PinCPUs: c.Text("pin_cpus") == "true",
@@ -107,8 +107,8 @@ func nowhereForCode(c *config.Config) error {
 		c.Text("runtime"), c.List("runtime")[0])
 }
 
-// OpenHandler returns the handler of one built-in kind, for a command that runs one execution and ends. The caller
-// closes the runtimes that the handler needs. For kind container no runtime need be able to run code.
+// OpenHandler returns the handler of one built-in kind, for a command that runs one execution. The caller closes
+// the runtimes that the handler needs. For kind container no runtime must be able to run code.
 func OpenHandler(c *config.Config, say func(string, ...any), kind flow.Kind) (_ task.Handler, _ io.Closer, err error) {
 	if !kind.RunsCode() {
 		handlers, err := callers(c)
@@ -138,8 +138,8 @@ func OpenHandler(c *config.Config, say func(string, ...any), kind flow.Kind) (_ 
 	return h, all, err
 }
 
-// acceptable refuses to run other people's code, in a process that stays, with limits that hostile code can evade, unless the
-// operator has accepted that.
+// acceptable refuses a runtime whose limits hostile code can evade, in a process that stays and so runs other users' code,
+// unless the operator has accepted that.
 func acceptable(c *config.Config, r runtime.Runtime, stays bool) error {
 	d, ok := r.(interface{ Degraded() error })
 	if !ok || !stays || c.Text("allow_degraded") == "true" {
@@ -152,8 +152,8 @@ func acceptable(c *config.Config, r runtime.Runtime, stays bool) error {
 	return nil
 }
 
-// OpenHandlers gives what the workers of this process run; it stays if it does more than one piece of work. The runtimes are the
-// caller's to close.
+// OpenHandlers returns the handlers of this process's workers; stays is true if the process runs until it is stopped. The caller
+// closes the runtimes.
 func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps *memory) (_ task.Handlers, _ runtimes, err error) {
 	all, forCode, forContainers, err := openRuntimes(c, say, stays, keeps)
 	if err != nil {
@@ -192,7 +192,7 @@ func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps 
 	return handlers, all, nil
 }
 
-// openEgress makes the connections that tasks may make.
+// openEgress returns the connector for tasks' connections.
 func openEgress(c *config.Config) (*outgoing.Egress, error) {
 	allow := c.List("allow_hosts")
 	private := slices.Contains(allow, "*")
@@ -206,7 +206,7 @@ func openEgress(c *config.Config) (*outgoing.Egress, error) {
 	return egress, nil
 }
 
-// callers are the handlers that need no runtime.
+// callers are the handlers that do not need a runtime.
 func callers(c *config.Config) (task.Handlers, error) {
 	egress, err := openEgress(c)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // lookFor is how long a server waits for a command that only reads its state directory.
 const lookFor = 10 * time.Second
 
-// AwaitState is LockState for a server. It waits a moment for a command such as pawl get, which must not keep it from starting;
-// it does not wait for a process that works there.
+// AwaitState is LockState for a server. It waits a moment for a command such as pawl get, which must not prevent its start; it
+// does not wait for a process that works there.
 func AwaitState(ctx context.Context, dir string) (*os.File, error) {
 	deadline := time.Now().Add(lookFor)
 	for {
@@ -43,7 +43,8 @@ const (
 	socketName = "pawl.sock"
 )
 
-// LockState makes the state directory and locks it. The operating system releases the lock when this process ends, also after kill -9.
+// LockState creates the state directory and locks it. The operating system releases the lock when this process ends, also after
+// kill -9.
 func LockState(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w; give another with --state-dir", err)
@@ -62,7 +63,7 @@ func LockState(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Owner is what the process that works on a state directory writes about itself into the lock file, which only its user can
+// Owner describes the process that works on a state directory; it is the content of the lock file, which only its user can
 // read.
 type Owner struct {
 	PID     int       `json:"pid"`
@@ -74,7 +75,7 @@ type Owner struct {
 	Page    string    `json:"page,omitempty"` // address of its web page
 }
 
-// String names the process, for people.
+// String describes the process for people.
 func (o Owner) String() string {
 	if o.PID == 0 {
 		return "another process"
@@ -82,7 +83,7 @@ func (o Owner) String() string {
 	return fmt.Sprintf("process %d (%s)", o.PID, o.Command)
 }
 
-// ReadOwner reads which process works on a state directory. It is zero if none does, or if the process has not written it yet.
+// ReadOwner reads the owner of a state directory. It is zero if there is none, or if the process has not written the file yet.
 func ReadOwner(dir string) Owner {
 	var o Owner
 	b, err := os.ReadFile(filepath.Join(dir, LockName))
@@ -107,7 +108,7 @@ func (o Owner) Write(lock *os.File) error {
 	return nil
 }
 
-// Client calls the engine of that process through its socket.
+// Client returns a client for the engine of that process, through its socket.
 func (o Owner) Client(version string) (*client.Client, error) {
 	transport := &http.Transport{
 		MaxIdleConnsPerHost:   16,
@@ -121,11 +122,11 @@ func (o Owner) Client(version string) (*client.Client, error) {
 		client.WithToken(o.Token), client.WithPatience(100*time.Millisecond), client.WithUserAgent("pawl/"+version))
 }
 
-// ListenState opens the socket by which other commands reach the engine of this process. It is in the state directory or,
-// because the path of a socket must be short, in a private directory elsewhere, which remove deletes.
+// ListenState opens the socket through which other commands reach the engine of this process. It is in the state
+// directory or, if that path is too long for a socket, in a private directory elsewhere, which remove deletes.
 func ListenState(dir string) (l net.Listener, remove func(), err error) {
 	path, remove := filepath.Join(dir, socketName), func() {}
-	const longest = 100 // bytes of a socket's path that every system accepts
+	const longest = 100 // bytes of a socket's path that every system allows
 	if len(path) > longest {
 		private, err := os.MkdirTemp("", "pawl-")
 		if err != nil {
@@ -133,7 +134,7 @@ func ListenState(dir string) (l net.Listener, remove func(), err error) {
 		}
 		path, remove = filepath.Join(private, socketName), func() { _ = os.RemoveAll(private) }
 	}
-	// The holder of the lock may delete files that a killed process has left.
+	// The holder of the lock may delete files of killed processes.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("remove the socket of an earlier process: %w", err)
 	}
@@ -147,7 +148,7 @@ func ListenState(dir string) (l net.Listener, remove func(), err error) {
 
 // joinName is the file that commands lock, shared, while they use the engine of another process on the same state directory.
 // The process with the engine takes the exclusive lock before it ends: so it does not end while another command needs it, and
-// none joins while it ends. The operating system releases locks when a process ends, also after kill -9.
+// no command joins while it ends. The operating system releases locks when a process ends, also after kill -9.
 const joinName = "pawl.join"
 
 // LockJoin locks a state directory's joinName, or returns ErrHeld.
@@ -167,7 +168,7 @@ func LockJoin(dir string, how int) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-// WaitFor waits for d. It returns the reason why ctx ended.
+// WaitFor waits for d. It returns the cause if ctx ends first.
 func WaitFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

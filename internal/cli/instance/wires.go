@@ -23,14 +23,14 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// wire is a protocol of another evaluator.
+// wire is the protocol of another evaluator.
 type wire struct {
 	name        string
 	tokenHeader string
 	open        func(compat.Options) http.Handler
 }
 
-// wires are the protocols that the setting compat may name; config.Wires has their names.
+// wires are the protocols that the setting compat accepts; config.Wires has their names.
 var wires = []wire{
 	{name: runcode.Name, open: runcode.New},
 	{name: testprogram.Name, open: testprogram.New},
@@ -38,7 +38,7 @@ var wires = []wire{
 	{name: judge0.Name, tokenHeader: judge0.TokenHeader, open: judge0.New},
 }
 
-// wires are those of the setting. They call the server as its own commands do, and so pass its checks of submissions.
+// wires are the protocols of the setting. They call the server as its own commands do, so its checks of submissions apply.
 func (r *Instance) wires() []server.Wire {
 	var named []server.Wire
 	for _, w := range wires {
@@ -50,7 +50,7 @@ func (r *Instance) wires() []server.Wire {
 	return named
 }
 
-// compat are the options of a wire. Its calls are bounded by a context each, which ends before the client's patience does.
+// compat are the options of a wire. Each of its calls has its own context, which ends before the client gives up.
 func (r *Instance) compat(count func(string)) compat.Options {
 	c := client.NewInProcess(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.server.Handler().ServeHTTP(w, req) }),
 		client.WithUserAgent("pawl/"+r.Version), client.WithPatience(24*time.Hour), client.WithChain(""))
@@ -61,16 +61,17 @@ func (r *Instance) compat(count func(string)) compat.Options {
 	return compat.Options{Pawl: c, Count: count, Languages: known.Known()}
 }
 
-// callbackSlots is how many callbacks of Judge0's wire are sent at once. A receiver that does not answer has a slot for 5 s.
+// callbackSlots is the number of callbacks of Judge0's protocol that are sent at the same time. A receiver that does not respond
+// occupies a slot for 5 s.
 const callbackSlots = 16
 
-// callbacks reports whether this process sends the callbacks of Judge0's wire.
+// callbacks reports whether this process sends the callbacks of Judge0's protocol.
 func (o *Options) callbacks() bool {
 	return o.Stays && slices.Contains(o.Config.List("compat"), judge0.Name)
 }
 
-// startCallbacks starts the worker that sends them. It is apart from the worker of this process, which there may not be, and whose slots
-// may all be taken by programs.
+// startCallbacks starts the worker that sends them. It is separate from the worker of this process, which may not exist, and whose slots
+// may all be in use.
 func (r *Instance) startCallbacks() error {
 	egress, err := openEgress(r.Config)
 	if err != nil {

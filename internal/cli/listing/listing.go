@@ -1,4 +1,4 @@
-// Package listing has the choices of commands that list executions or select them by flags.
+// Package listing contains the flags of commands that list executions or select them.
 package listing
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// Selection selects executions. It has the flags that pawl get, cancel, rerun and export share.
+// Selection selects executions. Its flags are shared by pawl get, cancel, rerun and export.
 type Selection struct {
 	Limit    int
 	Status   []string
@@ -36,18 +36,18 @@ type Selection struct {
 	Where    string
 }
 
-// Options are the choices of pawl get.
+// Options are the flags of pawl get.
 type Options struct {
 	Selection
 	Format   output.Format
 	Watch    bool
-	Hinted   bool // the server says when the list may have changed
+	Hinted   bool // the server sends a hint when the list may have changed
 	Interval time.Duration
 
 	Trigger, Subject, Source string // of signals
 	State, Assignee          string // of inquiries; state of enforcements, too
 	Rule, Signal             string // of enforcements
-	VersionsOf               string // the definition of which versions are listed
+	VersionsOf               string // the definition whose versions are listed
 	History                  bool   // of pauses
 	Queue, Key               string // of lines
 	IDs                      []string
@@ -55,7 +55,7 @@ type Options struct {
 	Lost                     bool   // of workers
 }
 
-// Flags adds those that select executions.
+// Flags adds the flags that select executions.
 func (l *Selection) Flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&l.Status, "status", nil, "only executions with one of these statuses")
 	f.StringVar(&l.Action, "action", "", "only executions of this action or workflow")
@@ -75,7 +75,7 @@ func (l *Selection) Any() bool {
 	return len(l.Status)+len(l.Labels)+len(l.Verdicts) > 0 || l.Action+l.Workflow+l.RerunOf+l.RetryOf+l.Since+l.Until+l.Where != ""
 }
 
-// Filter is the selection in the words of the client.
+// Filter is the selection as a filter of the client.
 func (l *Selection) Filter() (client.Filter, error) {
 	if err := CheckLimit(l.Limit); err != nil {
 		return client.Filter{}, err
@@ -99,7 +99,7 @@ func (l *Selection) Filter() (client.Filter, error) {
 	return f, err
 }
 
-// Filter is the selection in the words of the client. What is named by an id may be a task.
+// Filter is the selection as a filter of the client. An id may also be that of a task.
 func (l *Options) Filter() (client.Filter, error) {
 	f, err := l.Selection.Filter()
 	f.IDs, f.Prefix, f.After = l.IDs, l.Prefix, l.After
@@ -107,7 +107,7 @@ func (l *Options) Filter() (client.Filter, error) {
 	return f, err
 }
 
-// Pick lists up to Limit executions. A list that is watched begins with those that run: under load the newest ones all wait.
+// Pick lists up to Limit executions. A watched list starts with running executions: under load the newest ones are all waiting.
 func (l *Options) Pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
 	if !l.Watch || len(f.Status) > 0 {
 		return First(walk(f), l.Limit)
@@ -134,7 +134,7 @@ func (l *Options) Pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.E
 	return all, nil
 }
 
-// CheckLimit refuses a --limit that asks for nothing.
+// CheckLimit refuses a --limit below 1.
 func CheckLimit(n int) error {
 	if n < 1 {
 		return exit.Usagef("--limit %d: give a number of 1 or more", n)
@@ -142,7 +142,7 @@ func CheckLimit(n int) error {
 	return nil
 }
 
-// First returns the first items of a list that the client reads page by page, up to limit.
+// First returns the first items, up to limit, of a list that the client reads page by page.
 func First[T any](list iter.Seq2[T, error], limit int) ([]T, error) {
 	all := []T{}
 	for x, err := range list {

@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// benchChecks is how many histories are read at most; of more, an even share is.
+// mostChecks bounds the number of histories that are read; of a larger number only every n-th is read.
 const mostChecks = 100_000
 
-// verify reads what the store has of the run and counts what should not be.
+// verify reads the stored result of the run and counts errors.
 func (b *trial) verify(ctx context.Context, r *Report) error {
 	read := b.engine.Reader()
 	seen := map[flow.ID]bool{}
@@ -110,7 +110,7 @@ func (b *trial) check(ctx context.Context, x *flow.Execution, r *Report, starts 
 	return nil
 }
 
-// judge reports whether a history is dense and follows the lifecycle, and how often it ends.
+// judge reports whether a history is complete and follows the lifecycle, and how often it ends.
 func judge(events []flow.Event) (inOrder bool, ends int) {
 	var stage flow.Stage
 	attempt := 0
@@ -129,7 +129,7 @@ func judge(events []flow.Event) (inOrder bool, ends int) {
 			ends++
 		}
 		if opens && i > 0 {
-			ends = 0 // the attempt before was not the last
+			ends = 0 // the previous attempt was not the last
 		}
 	}
 	return true, ends
@@ -139,7 +139,7 @@ func judge(events []flow.Event) (inOrder bool, ends int) {
 func (b *trial) checkChildren(ctx context.Context, x *flow.Execution, r *Report) error {
 	of := store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}
 	task, index := "", -1
-	var starts []time.Duration // of tasks; the workflow's own are what is reported
+	var starts []time.Duration // of tasks; only those of the workflows are reported
 	created := map[string]int{}
 	for {
 		children, err := b.engine.Reader().Children(ctx, of, task, index, 1000)
@@ -151,7 +151,7 @@ func (b *trial) checkChildren(ctx context.Context, x *flow.Execution, r *Report)
 		}
 		for _, c := range children {
 			if c.Index != created[c.Task] {
-				r.Duplicates++ // an index twice, or one left out
+				r.Duplicates++ // an index occurs twice or is missing
 			}
 			created[c.Task]++
 			child, err := b.engine.Reader().Get(ctx, c.Execution)
@@ -166,7 +166,7 @@ func (b *trial) checkChildren(ctx context.Context, x *flow.Execution, r *Report)
 	}
 }
 
-// watch samples how many events wait for others, and shows how far the run is. The result stops that.
+// watch samples the number of events that wait for others, and shows the progress. The returned function stops it.
 func (b *trial) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -183,7 +183,7 @@ func (b *trial) watch() (stop func()) {
 func (b *trial) sample(ctx context.Context) {
 	shown := terminal.IsTerminal(b.Progress)
 	for n := 1; instance.WaitFor(ctx, 200*time.Millisecond) == nil; n++ {
-		if n%5 == 0 { // beside 20,000 that wait, each took 5 ms of PostgreSQL's time: five a second took 12 % of a run's
+		if n%5 == 0 { // with 20,000 waiting, each sample took 5 ms of PostgreSQL's time: five a second took 12 % of a run's
 			under, err := store.List(ctx, b.engine.Reader(), store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: 100})
 			if err == nil {
 				b.mu.Lock()
@@ -198,7 +198,7 @@ func (b *trial) sample(ctx context.Context) {
 			ended := len(b.waits)
 			b.mu.Unlock()
 			if b.Submit == "bulk" {
-				ended = int(b.engine.Stats().Finished) // tasks included: close enough for a bar
+				ended = int(b.engine.Stats().Finished) // this includes tasks, which is close enough for a bar
 			}
 			bar(b.Progress, min(ended, b.Count), b.Count)
 		}
@@ -214,7 +214,7 @@ func bar(w io.Writer, n, of int) {
 	fmt.Fprintf(w, "\r[%s%s] %d/%d", strings.Repeat("#", full), strings.Repeat(".", width-full), n, of)
 }
 
-// peakMemory is the most memory that this process has had, in bytes.
+// peakMemory is this process's peak memory in bytes.
 func peakMemory() int64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

@@ -1,4 +1,4 @@
-// Package loadtest measures an engine in this process: how much it does, how long it takes, and whether everything was in order.
+// Package loadtest measures an engine in this process: its throughput, its latencies, and whether its histories are correct.
 package loadtest
 
 import (
@@ -32,10 +32,10 @@ type Options struct {
 	Config   *config.Config
 	Log      *slog.Logger
 	Say      func(format string, args ...any) // a line for people
-	Progress io.Writer                        // a bar is drawn on it where it is a terminal
+	Progress io.Writer                        // a terminal gets a progress bar
 }
 
-// Report is what one run of `pawl bench` found.
+// Report is the result of one run of `pawl bench`.
 type Report struct {
 	Workload    string `json:"workload"`
 	Store       string `json:"store"`
@@ -48,19 +48,19 @@ type Report struct {
 	Seconds    float64 `json:"seconds"`    // from the first submission to the last end
 	PerSecond  float64 `json:"per_second"` // of count
 
-	SubmitToStart quantiles `json:"submit_to_start_ms"` // from acceptance to the beginning of the work
-	EndToEnd      quantiles `json:"end_to_end_ms"`      // as the submitter sees it; in bulk, as the store has it
+	SubmitToStart quantiles `json:"submit_to_start_ms"` // from acceptance to the start of the work
+	EndToEnd      quantiles `json:"end_to_end_ms"`      // as the submitter measures it; in bulk, by the store's times
 
-	Stuck         int     `json:"stuck"`        // not ended when the time was up
+	Stuck         int     `json:"stuck"`        // not ended within the time limit
 	Failed        int     `json:"failed"`       // ended otherwise than completed
 	OutOfOrder    int     `json:"out_of_order"` // histories with gaps, repetitions or moves that the lifecycle forbids
 	Duplicates    int     `json:"duplicates"`   // ended twice, or created twice
-	Checked       int     `json:"checked"`      // histories that were read for this
+	Checked       int     `json:"checked"`      // histories that were read for these counts
 	UnappliedP99  float64 `json:"unapplied_events_p99"`
-	RSSMB         float64 `json:"rss_mb"` // of this process, at its largest
+	RSSMB         float64 `json:"rss_mb"` // peak of this process
 	BytesPerExec  float64 `json:"bytes_per_execution"`
 	BareMS        float64 `json:"bare_ms,omitempty"`  // eval: the same program without Pawl, p50
-	AddedMS       float64 `json:"added_ms,omitempty"` // eval, alone: what Pawl adds to that, p50
+	AddedMS       float64 `json:"added_ms,omitempty"` // eval, alone: the time that Pawl adds to it, p50
 	CommitsPerSec float64 `json:"commits_per_second"`
 }
 
@@ -82,10 +82,10 @@ func quantilesOf(ds []time.Duration) quantiles {
 	return quantiles{at(0.50), at(0.95), at(0.99)}
 }
 
-// Workloads are the names of what can be measured.
+// Workloads are the names of the workloads.
 var Workloads = []string{"noop", "chain", "fanout", "eval"}
 
-// Complete fills in the defaults and checks the rest.
+// Complete fills in the defaults and checks the other fields.
 func (o *Options) Complete() error {
 	if !slices.Contains(Workloads, o.Workload) {
 		return exit.Usagef("--workload %q: one of %s", o.Workload, strings.Join(Workloads, ", "))
@@ -111,7 +111,7 @@ func (o *Options) Complete() error {
 	return nil
 }
 
-// Run runs the workload as often as asked and returns the median run.
+// Run runs the workload as often as requested and returns the median run.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	dir, err := os.MkdirTemp("", "pawl-bench-")
 	if err != nil {

@@ -33,13 +33,13 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// benchBatch is how many executions one bulk submission carries.
+// batchSize is the number of executions in one bulk submission.
 const batchSize = 500
 
-// benchPatience is how long nothing may end before what is left counts as stuck.
+// patience is how long no execution may end before the remaining ones count as stuck.
 const patience = 60 * time.Second
 
-// benchRun is one measurement: an engine and a worker on a database, as a Go program would embed them.
+// trial is one measurement: an engine and a worker on a database, as a Go program would embed them.
 type trial struct {
 	Options
 	dir string
@@ -131,7 +131,7 @@ func (b *trial) run(ctx context.Context) (_ *Report, err error) {
 		return nil, err
 	}
 	if schema == "" {
-		inUse = b.size() - before // what a journal held has been folded in
+		inUse = b.size() - before // the journal's content has been written back
 	}
 	report.BytesPerExec = float64(inUse) / float64(max(report.Executions, 1))
 	report.RSSMB = float64(peakMemory()) / 1e6
@@ -141,7 +141,7 @@ func (b *trial) run(ctx context.Context) (_ *Report, err error) {
 	return report, nil
 }
 
-// dropSchema removes what a run left in PostgreSQL.
+// dropSchema removes a run's tables from PostgreSQL.
 func dropSchema(ctx context.Context, dsn, schema string) error {
 	c, err := pgx.Connect(context.WithoutCancel(ctx), dsn)
 	if err != nil {
@@ -154,7 +154,7 @@ func dropSchema(ctx context.Context, dsn, schema string) error {
 	return nil
 }
 
-// size is the bytes of the database's files while no process has them open.
+// size is the size of the database's files, in bytes, while no process has them open.
 func (b *trial) size() int64 {
 	path := filepath.Join(b.dir, "pawl.db")
 	if given, ok := strings.CutPrefix(b.Options.Store, "sqlite:"); ok {
@@ -162,7 +162,7 @@ func (b *trial) size() int64 {
 	}
 	files, err := filepath.Glob(path + "*")
 	if err != nil {
-		return 0 // a pattern that cannot be read has no files
+		return 0 // an invalid pattern matches no files
 	}
 	var total int64
 	for _, f := range files {
@@ -215,7 +215,7 @@ tasks:
 outputs: {count: "${{ tasks.join.output.count }}"}
 `
 
-// submission prepares what is submitted.
+// submission prepares the submission of the workload.
 func (b *trial) submission(ctx context.Context) (engine.Submission, error) {
 	switch b.Workload {
 	case "noop":
@@ -285,7 +285,7 @@ func (b *trial) send(ctx context.Context, batch []engine.Submission) error {
 	return nil
 }
 
-// executionsEach is how many executions one submission makes.
+// executionsEach is the number of executions per submission.
 func (b *trial) executionsEach() int {
 	switch b.Workload {
 	case "chain":
@@ -296,14 +296,14 @@ func (b *trial) executionsEach() int {
 	return 1
 }
 
-// drained waits until nothing is left to do, or nothing has moved for long.
+// drained waits until nothing is left to do, or until nothing has ended for patience.
 func (b *trial) drained(ctx context.Context) error {
 	changed, stop := b.engine.WatchAll()
 	defer stop()
 	last, since := int64(-1), time.Now()
 	for {
 		finished := b.engine.Stats().Finished
-		if finished >= int64(b.Count*b.executionsEach()) { // to count what is left takes the machine's time
+		if finished >= int64(b.Count*b.executionsEach()) { // counting the remaining ones takes the machine's time
 			sums, err := b.engine.Reader().Survey(ctx)
 			if err != nil {
 				return err
@@ -315,7 +315,7 @@ func (b *trial) drained(ctx context.Context) error {
 		if finished != last {
 			last, since = finished, time.Now()
 		} else if time.Since(since) > patience {
-			return nil // what is left is stuck, and is counted
+			return nil // the remaining ones are stuck, and are counted
 		}
 		select {
 		case <-changed:
@@ -334,7 +334,7 @@ func total(counts map[flow.Stage]int) int {
 	return n
 }
 
-// oneByOne has clients that each submit one, wait for its end, and go on.
+// oneByOne runs clients that each submit one execution, wait for its end, and repeat.
 func (b *trial) oneByOne(ctx context.Context, s engine.Submission) error {
 	var next atomic.Int64
 	g, gctx := errgroup.WithContext(ctx)
@@ -376,12 +376,12 @@ func (b *trial) call(ctx context.Context, s engine.Submission) (flow.ID, error) 
 	return out.Execution, nil
 }
 
-// bareRuns is how often the bare program is run.
+// bareRuns is how often the program runs without Pawl.
 const bareRuns = 20
 
-// bareEval is how long the program of the workload takes without Pawl, in milliseconds, p50.
+// bareEval is the p50 time in milliseconds of the workload's program without Pawl.
 func bareEval(ctx context.Context) (float64, error) {
-	// What PATH names may be a wrapper; the evaluation is run with the interpreter itself.
+	// The name in PATH may be a wrapper; the evaluation runs the interpreter itself.
 	real, err := exec.CommandContext(ctx, "python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		return 0, fmt.Errorf("find the python3 interpreter: %w", err)

@@ -1,5 +1,5 @@
-// Package local says whether the engine and the workers of this process, which are the only ones where no server is named, can run what
-// a command gives them, and what they lack.
+// Package local checks whether the engine and the workers of this process, which are the only ones if no server is named, can run what
+// a command submits.
 package local
 
 import (
@@ -19,11 +19,11 @@ import (
 	"maps"
 )
 
-// MissingRuntime checks that what runs here and nowhere else has the runtime that it needs.
+// MissingRuntime returns an error if work that can only run here needs a runtime that is missing.
 func MissingRuntime(a *app.App, where string, kind flow.Kind, with json.RawMessage) error {
 	need := ""
 	for _, n := range payload.Needs(kind, with) {
-		if _, language := flow.OfferedLanguage(n); !language { // whether there is a profile of it has been looked at
+		if _, language := flow.OfferedLanguage(n); !language { // MissingTools has checked the language's profile
 			need = n
 		}
 	}
@@ -40,7 +40,7 @@ func MissingRuntime(a *app.App, where string, kind flow.Kind, with json.RawMessa
 		strings.Join(append(here, need), ","))
 }
 
-// MissingLabels checks that the workers here, which are the only ones, have the labels that something asks for.
+// MissingLabels returns an error if the workers here, which are the only ones, lack requested labels.
 func MissingLabels(a *app.App, where string, wanted map[string]string) error {
 	if config.IsPostgres(a.Config.Text("store")) {
 		return nil
@@ -70,7 +70,7 @@ func missingLabelsOf(a *app.App, d *definition.Definition) error {
 	return errors.Join(all...)
 }
 
-// MissingTool says what a language's code needs and this machine does not have.
+// MissingTool returns an error if this machine lacks the tool of a language.
 func MissingTool(a *app.App, what, name string) error {
 	tool, install := a.Config.Languages.Missing(name)
 	if tool == "" {
@@ -79,7 +79,7 @@ func MissingTool(a *app.App, what, name string) error {
 	return fmt.Errorf("%s needs %s to run its %s code, and %s is not on this machine's PATH: %s and try again", what, tool, name, tool, install)
 }
 
-// step is what runs one action, as a definition says it.
+// step is an action in a definition.
 type step struct {
 	Action string          `json:"action"`
 	With   json.RawMessage `json:"with"`
@@ -97,8 +97,8 @@ func stepsOf(d *definition.Definition) ([]step, error) {
 	return append([]step{doc.step}, slices.Collect(maps.Values(doc.Tasks))...), nil
 }
 
-// MissingTools checks the languages of all code in definitions. Only what is written down is looked at; a language that
-// is computed shows itself when it runs.
+// MissingTools checks the languages of all code in definitions. It sees only literal languages; a computed one is
+// checked when it runs.
 func MissingTools(a *app.App, defs []*definition.Definition) error {
 	languageIn := func(s step) string {
 		var with struct {
@@ -128,8 +128,8 @@ func MissingTools(a *app.App, defs []*definition.Definition) error {
 	return nil
 }
 
-// MissingRuntimes checks, of definitions that run in this process and nowhere else, whether it has the handlers, the runtimes
-// and the labels that they need.
+// MissingRuntimes checks, for definitions that run only in this process, whether it has the necessary handlers, runtimes and
+// labels.
 func MissingRuntimes(a *app.App, defs []*definition.Definition) error {
 	for _, d := range defs {
 		if d.Action != nil && d.Action.Handler != "" && !config.IsPostgres(a.Config.Text("store")) {
@@ -152,8 +152,8 @@ func MissingRuntimes(a *app.App, defs []*definition.Definition) error {
 	return nil
 }
 
-// ServeDeclared returns the definitions of a file that can be run. Workers of this process serve the queues that the file
-// declares: they are the only ones, except on a database that others share.
+// ServeDeclared returns the runnable definitions of a file. The workers of this process serve the queues that the file
+// declares: they are the only workers, except on a shared database.
 func ServeDeclared(a *app.App, file string, defs []*definition.Definition) ([]*definition.Definition, error) {
 	runnable := slices.DeleteFunc(slices.Clone(defs), func(d *definition.Definition) bool { return !d.Runnable() })
 	if len(runnable) == 0 {
@@ -167,8 +167,8 @@ func ServeDeclared(a *app.App, file string, defs []*definition.Definition) ([]*d
 	return runnable, nil
 }
 
-// MissingQueues checks that the workers here, which are the only ones, serve the queues that definitions name, and the one
-// that the command names.
+// MissingQueues checks that the workers here, which are the only ones, serve the queues that definitions name, and the
+// queue that the command names.
 func MissingQueues(a *app.App, defs []*definition.Definition, named string) error {
 	if config.IsPostgres(a.Config.Text("store")) {
 		return nil

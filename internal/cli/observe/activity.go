@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// listActivity lists what the server has done in each of the latest minutes.
+// listActivity lists the server's activity in each of the latest minutes.
 func listActivity(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	a, err := c.Activity(ctx, time.Minute, l.Limit)
 	if err != nil {

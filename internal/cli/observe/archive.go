@@ -76,13 +76,13 @@ pawl open shows an archive on any machine, with the page and all commands that o
 	flags.StringVarP(&file, "file", "O", "", "file for the archive (default: standard output)")
 	flags.StringVarP(&form, "output", "o", "", "")
 	l.Flags(flags)
-	for _, name := range []string{"workflow", "where", "output"} { // an archive has whole workflows; a condition and a form are refused with what to do instead
+	for _, name := range []string{"workflow", "where", "output"} { // an archive has whole workflows; each error says what to do
 		_ = flags.MarkHidden(name)
 	}
 	return c
 }
 
-// exportTo writes an archive to a file, which gets its name when it is whole.
+// exportTo writes an archive to a file, which gets its name when it is complete.
 func exportTo(ctx context.Context, a *app.App, s *app.Session, ids []string, f client.Filter, file string) (err error) {
 	part := file + ".part"
 	to, err := os.Create(part)
@@ -109,7 +109,7 @@ func exportTo(ctx context.Context, a *app.App, s *app.Session, ids []string, f c
 	return os.Rename(part, file)
 }
 
-// export copies an archive, checks it on the way, and says what is in it.
+// export copies an archive, checks it meanwhile, and prints a summary.
 func export(ctx context.Context, a *app.App, s *app.Session, ids []string, f client.Filter, to io.Writer, file string) error {
 	from, err := s.Export(ctx, ids, f)
 	if err != nil {

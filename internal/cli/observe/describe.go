@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// describable are the documents that have more to be shown than their text.
+// describable are the kinds of documents with more to show than their text.
 var describable = []struct {
 	prefix   string
 	describe func(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error
@@ -24,10 +24,10 @@ var describable = []struct {
 	{"rule:", automate.DescribeRule},
 }
 
-// shownFailures is how many failed executions of one task are named.
+// shownFailures is the number of failed executions listed per task.
 const shownFailures = 5
 
-// describeTasks lists the tasks of a workflow, and under each the executions of it that failed.
+// describeTasks lists the tasks of a workflow, and under each its failed executions.
 func describeTasks(ctx context.Context, a *app.App, s *app.Session, x *api.Execution) error {
 	tasks, err := s.Tasks(ctx, x.ID, 100)
 	if err != nil {
@@ -83,10 +83,10 @@ func describeTasks(ctx context.Context, a *app.App, s *app.Session, x *api.Execu
 	return nil
 }
 
-// shownRounds is how many rounds of a task are listed, the latest.
+// shownRounds is the number of latest rounds listed per task.
 const shownRounds = 10
 
-// describeRounds lists the latest rounds of a task under it.
+// describeRounds lists the latest rounds of a task beneath it.
 func describeRounds(ctx context.Context, s *app.Session, to *output.Table, task *api.Task, workflow string) error {
 	rounds := task.Executions[max(0, len(task.Executions)-shownRounds):]
 	if n := task.Created - len(rounds); n > 0 {
@@ -128,7 +128,7 @@ func failuresOf(ctx context.Context, s *app.Session, x *api.Execution) (map[stri
 	return all, nil
 }
 
-// whyFailed is the error of an execution, which lists do not have.
+// whyFailed is the error of an execution; lists do not include it.
 func whyFailed(ctx context.Context, s *app.Session, id string) (string, error) {
 	x, err := s.Get(ctx, id)
 	if err != nil || x.Error == nil {
@@ -137,7 +137,7 @@ func whyFailed(ctx context.Context, s *app.Session, id string) (string, error) {
 	return x.Error.Error(), nil
 }
 
-// withoutRunning says how many executions of a task ended without running.
+// withoutRunning says how many executions of a task ended without having run.
 func withoutRunning(t *api.Task) (all []string) {
 	for _, k := range []struct {
 		n    int
@@ -154,7 +154,7 @@ func withoutRunning(t *api.Task) (all []string) {
 	return all
 }
 
-// roundsOf says how far a task with a repeat is.
+// roundsOf is the progress of a task with a repeat.
 func roundsOf(t *api.Task) []string {
 	if t.Repeat == 0 || t.Created == 0 {
 		return nil

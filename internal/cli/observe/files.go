@@ -74,8 +74,8 @@ func listFiles(a *app.App, x *api.Execution, f output.Format) error {
 	return nil
 }
 
-// filesOf are the files that an execution left, without what is in them: that is asked for by name. There are none where the
-// output is of another form than a program's.
+// filesOf are the files in an execution's output, without their content, which is requested by name. There are none if the
+// output is not that of a program.
 func filesOf(x *api.Execution) []api.ResultFile {
 	var output struct{ Files []api.ResultFile }
 	if len(x.Output) > 0 && json.Unmarshal(x.Output, &output) != nil {
@@ -88,7 +88,7 @@ func filesOf(x *api.Execution) []api.ResultFile {
 	return files
 }
 
-// fetchFile writes a file to standard output or to a file of its own, which is there whole or not at all.
+// fetchFile writes a file to standard output, or to a file that is created completely or not at all.
 func fetchFile(ctx context.Context, a *app.App, s *app.Session, id, name, into string) (err error) {
 	from, err := s.File(ctx, id, name)
 	if err != nil {
@@ -108,7 +108,7 @@ func fetchFile(ctx context.Context, a *app.App, s *app.Session, id, name, into s
 		err = closed
 	}
 	if err != nil {
-		_ = os.Remove(into) // what is not whole is no file
+		_ = os.Remove(into) // an incomplete file must not stay
 		return fmt.Errorf("fetch %s: %w", name, err)
 	}
 	return nil

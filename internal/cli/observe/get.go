@@ -1,5 +1,5 @@
-// Package observe has the commands that show executions and what else an engine keeps: get, describe, why, logs, events, files, wait,
-// export and import.
+// Package observe contains the commands that show executions and other data of an engine: get, describe, why, logs, events, files,
+// wait, export and import.
 package observe
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// versions is the one kind whose list needs a name: the definition's.
+// versions is the only kind whose list needs a name: the definition's.
 const versions = "versions"
 
-// kinds of things that can be listed, with the other names that people try.
+// listKinds are the kinds that can be listed, with other names that users try.
 var listKinds = []struct {
 	name    string
 	aliases []string
@@ -135,7 +135,7 @@ func GetCommand(a *app.App) *cobra.Command {
 	return c
 }
 
-// get lists once, or again and again.
+// get lists once, or repeatedly.
 func get(ctx context.Context, a *app.App, l *listing.Options, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
 	return a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error { return getWith(ctx, a, s, l, list) })
 }
@@ -203,11 +203,12 @@ func getWith(ctx context.Context, a *app.App, s *app.Session, l *listing.Options
 	}
 }
 
-// unhinted is how long a watched list goes without a hint: the server sends one at least every 5 s, unless a proxy holds the stream back.
+// unhinted is how long a watched list waits for a hint: the server sends one at least every 5 s, unless a proxy delays the
+// stream.
 const unhinted = 10 * time.Second
 
-// hint puts a value into hints, which has room for one, whenever executions may have changed. It closes hints when the
-// stream of changes has ended: the list is then read at every interval.
+// hint puts a value into hints, which has a capacity of one, whenever executions may have changed. It closes hints
+// when the stream of changes has ended: from then on the list is read at every interval.
 func hint(ctx context.Context, c *client.Client, hints chan<- struct{}) {
 	defer close(hints)
 	for _, err := range c.FollowChanges(ctx) {
@@ -291,7 +292,7 @@ func evaluationTable(all []api.Execution, l *listing.Options) *output.Table {
 }
 
 // statusText is the status, with the start time of an execution that was submitted for later, whether it is paused, and
-// what one that is running waits for without a worker.
+// what a running execution without a worker waits for.
 func statusText(x *api.Execution) string {
 	if x.Status == api.Requested && x.Attempt == 1 && x.NotBefore.After(time.Now()) {
 		return string(x.Status) + ", starts " + output.When(&x.NotBefore)
@@ -314,7 +315,7 @@ func statusText(x *api.Execution) string {
 	return string(x.Status)
 }
 
-// casesText says how many cases passed, and how the others ended: the first three of these, or all of them.
+// casesText says how many cases passed, and how the others ended: the first three of these, or all.
 func casesText(x *api.Execution, all bool) (passed, rest string) {
 	if x.Summary == nil {
 		return "", ""
@@ -362,7 +363,7 @@ func listQueues(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Op
 	return all, t, err
 }
 
-// handlerText names the handler that a part of a queue is for.
+// handlerText names the handler of a part of a queue.
 func handlerText(name string) string {
 	if name == "" {
 		return ""
@@ -379,7 +380,7 @@ func listKeys(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Opti
 	return all, t, err
 }
 
-// sayVerdicts lists the verdicts of the executions with the labels, when none has a verdict that was asked for: it may be mistyped.
+// sayVerdicts lists the verdicts of the executions with the labels if none has a requested verdict, which may be mistyped.
 func sayVerdicts(ctx context.Context, a *app.App, c *client.Client, l *listing.Options) {
 	n, err := c.Count(ctx, client.Filter{Labels: l.Labels, TopLevel: true})
 	if err != nil || n.Total == 0 {

@@ -39,7 +39,7 @@ func describeItems(ctx context.Context, a *app.App, s *app.Session, id, task str
 	return nil
 }
 
-// milliseconds is the time between two moments; "": one of them has not come.
+// milliseconds is the time between two moments; "" if either is missing.
 func milliseconds(from, to *int64) string {
 	if from == nil || to == nil {
 		return ""

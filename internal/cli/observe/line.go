@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// listLine lists what waits in a queue, or what holds a concurrency key and waits for it.
+// listLine lists the executions that wait in a queue, or that hold a concurrency key or wait for it.
 func listLine(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	t := &output.Table{}
 	switch {
@@ -58,7 +58,7 @@ func lineRow(x *api.Execution, place string, since time.Time) []string {
 	return []string{x.ID, place, string(x.Status), x.Action, strconv.Itoa(x.Priority), output.Ago(since), flow.LabelText(x.Labels)}
 }
 
-// laneNeeds says what workers must have to be given something of a lane.
+// laneNeeds lists what workers need to get an execution of a lane.
 func laneNeeds(l *api.Lane) string {
 	var all []string
 	if l.PausedAction != "" {

@@ -121,7 +121,7 @@ task in front, in the order in which the tasks started. --attempt then selects t
 	return c
 }
 
-// sumLogs prints how much an execution has written.
+// sumLogs prints the amount of an execution's output.
 func sumLogs(ctx context.Context, a *app.App, c *client.Client, id string, attempt int, f output.Format) error {
 	all, err := c.LogSummary(ctx, id, attempt)
 	if err != nil {
@@ -162,7 +162,7 @@ func grep(ctx context.Context, a *app.App, c *client.Client, id string, find cli
 	return nil
 }
 
-// allLogs hands every chunk that there is now to write, and returns the execution's status.
+// allLogs passes every existing chunk to write, and returns the execution's status.
 func allLogs(ctx context.Context, c *client.Client, id string, q client.LogQuery, write func(*api.LogChunk) error) (api.Status, error) {
 	if q.Before != "" && q.Tail == 0 {
 		q.After = "0.0"

@@ -19,7 +19,7 @@ type taskFile struct {
 	api.ResultFile
 }
 
-// listTaskFiles lists what the tasks of a workflow have left so far.
+// listTaskFiles lists the files that the tasks of a workflow have left so far.
 func listTaskFiles(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, f output.Format) error {
 	files, tasks, err := taskFiles(ctx, s.Client, x.ID)
 	if err != nil {
@@ -40,7 +40,8 @@ func listTaskFiles(ctx context.Context, a *app.App, s *app.Session, x *api.Execu
 	return nil
 }
 
-// fileOfTask explains an error about a file of a workflow, which has none of its own: it names the tasks that left one of that name.
+// fileOfTask explains an error about a file of a workflow, which has no files itself: it names the tasks with a file of that
+// name.
 func fileOfTask(ctx context.Context, s *app.Session, id, name string, err error) error {
 	if !client.IsNotFound(err) {
 		return err
@@ -70,8 +71,8 @@ func fileOfTask(ctx context.Context, s *app.Session, id, name string, err error)
 	return exit.Usagef("%s is a workflow, and its files are those of its tasks: %s%s", id, strings.Join(calls, ", or "), more)
 }
 
-// taskFiles are the files that the tasks of a workflow have left, and those of the workflows among its tasks. tasks counts the
-// executions that do the work: each item of a list is one.
+// taskFiles are the files of the tasks of a workflow, and of the workflows among its tasks. tasks counts the executions that
+// do the work, with each item of a list.
 func taskFiles(ctx context.Context, c *client.Client, workflow string) (files []taskFile, tasks int, err error) {
 	files, labels := []taskFile{}, taskLabels{}
 	var walk func(workflow, within string) error

@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// taskLog is what is being read of the log of one task of a workflow.
+// taskLog is the reading position in the log of one task of a workflow.
 type taskLog struct {
 	label string // "sub/each[3]"
-	after string // how far it has been read
+	after string // cursor after the last chunk that was read
 	over  bool   // nothing more will come
 }
 
@@ -41,8 +41,8 @@ type labelledChunk struct {
 	*api.LogChunk
 }
 
-// workflowLogs prints what the tasks of a workflow have written, each line with its task, in the order in which the tasks
-// started; with follow until the workflow has ended.
+// workflowLogs prints the output of a workflow's tasks, each line with its task, in the order in which the tasks started;
+// with follow until the workflow has ended.
 func workflowLogs(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, q client.LogQuery, f output.Format, follow bool) error {
 	lines := map[string]*lineWriter{}
 	l := &taskLogs{client: s.Client, query: q, known: map[string]*taskLog{}, labels: taskLabels{}}
@@ -64,7 +64,7 @@ func workflowLogs(ctx context.Context, a *app.App, s *app.Session, x *api.Execut
 	}
 	for {
 		begun := time.Now()
-		now, err := s.Get(ctx, x.ID) // before the logs are read: those of a workflow that has ended grow no more
+		now, err := s.Get(ctx, x.ID) // read before the logs: those of a workflow that has ended do not grow
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func workflowLogs(ctx context.Context, a *app.App, s *app.Session, x *api.Execut
 		}
 		switch {
 		case follow && !now.Status.Terminal() && !s.Embedded:
-			const least, times = 300 * time.Millisecond, 4 // a workflow of 10,000 items takes a while to read
+			const least, times = 300 * time.Millisecond, 4 // reading a workflow of 10,000 items takes a while
 			if err := instance.WaitFor(ctx, max(least, times*time.Since(begun))); err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func workflowLogs(ctx context.Context, a *app.App, s *app.Session, x *api.Execut
 	}
 }
 
-// read reads on in the logs of a workflow's tasks. within is what their labels begin with.
+// read continues to read the logs of a workflow's tasks. within is the prefix of their labels.
 func (l *taskLogs) read(ctx context.Context, workflow, within string) error {
 	var tasks []api.Execution
 	for x, err := range l.client.All(ctx, client.Filter{Workflow: workflow, Limit: 1000}) {
@@ -126,7 +126,7 @@ func (l *taskLogs) read(ctx context.Context, workflow, within string) error {
 	return nil
 }
 
-// started orders executions by their start; those that have not started come last.
+// started is a sort key for the start of executions; those that have not started come last.
 func started(x *api.Execution) int64 {
 	if x.StartedAt.IsZero() {
 		return 1<<63 - 1
@@ -156,10 +156,10 @@ func (l *taskLogs) readTask(ctx context.Context, x *api.Execution, t *taskLog) e
 	return err
 }
 
-// taskLabels knows which tasks of which workflows have items: by workflow and task.
+// taskLabels records which tasks have items, by workflow and task.
 type taskLabels map[string]map[string]bool
 
-// of names a task, and its item where it is one of many.
+// of is the label of a task, with its item if it is one of many.
 func (l taskLabels) of(ctx context.Context, c *client.Client, x *api.Execution) (string, error) {
 	many := l[x.Workflow]
 	if many == nil {
@@ -179,11 +179,12 @@ func (l taskLabels) of(ctx context.Context, c *client.Client, x *api.Execution) 
 	return x.Task, nil
 }
 
-// lineWriter writes whole lines with a label before each. A line is kept until its end has come, however long it is: streams have bounds.
+// lineWriter writes whole lines with a label before each. A line is buffered until its end, however long it is: streams are
+// bounded.
 type lineWriter struct {
 	to      io.Writer
 	label   string
-	partial []byte // of a line that has not ended
+	partial []byte // an unfinished line
 }
 
 func (w *lineWriter) add(b []byte) error {
@@ -201,7 +202,7 @@ func (w *lineWriter) add(b []byte) error {
 	}
 }
 
-// flush writes what there is of the last line.
+// flush writes the rest of the last line.
 func (w *lineWriter) flush() error {
 	if len(w.partial) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// describeTimeline lists attempts by the workers that had them, in the order in which they were claimed; those that no
-// worker had come last.
+// describeTimeline lists attempts by worker, in the order in which they were claimed; attempts without a worker come
+// last.
 func describeTimeline(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	whole, err := wholeTimeline(ctx, s, id)
 	if err != nil {
@@ -65,7 +65,7 @@ func wholeTimeline(ctx context.Context, s *app.Session, id string) (*api.Timelin
 	return whole, err
 }
 
-// between is the time from one moment to another, or until now where that has not come.
+// between is the time from one moment to another, or until now if the second is missing.
 func between(from, to time.Time) string {
 	if to.IsZero() {
 		to = time.Now()

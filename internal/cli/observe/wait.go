@@ -71,11 +71,11 @@ were ok, 3: at least one was not.`,
 	return c
 }
 
-// isLabel reports whether an argument is a label, as in run=17, where an id should stand.
+// isLabel reports whether an argument in place of an id is a label, as in run=17.
 func isLabel(arg string) bool { return strings.Contains(arg, "=") }
 
-// waitForIDs prints how executions end, in the order of their ids. It looks all of them up first: a mistyped id is an
-// error at once, not after the hours that the ones before it take.
+// waitForIDs prints how executions end, in the order of the given ids. It looks all of them up first: a mistyped id
+// is then an error at once, and not after the hours that earlier ones take.
 func waitForIDs(ctx context.Context, a *app.App, s *app.Session, ids []string, o *waitOptions) error {
 	found := make([]*api.Execution, len(ids))
 	for i, id := range ids {
@@ -133,7 +133,7 @@ func waitWith(ctx context.Context, a *app.App, s *app.Session, q client.OutcomeQ
 	return p.end(err)
 }
 
-// writeOutcome writes how an execution ended: as a line for people, or the document as a line of JSON.
+// writeOutcome writes how an execution ended: as a line for people, or as a line of JSON.
 func writeOutcome(a *app.App, x *api.Execution, document any, f output.Format) error {
 	if f == output.AsJSON {
 		return output.WriteLine(a.Out, document)
@@ -142,7 +142,7 @@ func writeOutcome(a *app.App, x *api.Execution, document any, f output.Format) e
 	return nil
 }
 
-// verdict is how an execution ended, in one word: ok, or the code of its error.
+// verdict is how an execution ended in one word: ok, or the code of its error.
 func verdict(x *api.Execution) string {
 	switch {
 	case x.Verdict != "":
@@ -175,10 +175,10 @@ func exitText(x *api.Execution) string {
 	return "exit " + strconv.Itoa(*x.ExitCode)
 }
 
-// progressEvery is how often progress is told at most.
+// progressEvery is the least interval between progress reports.
 const progressEvery = time.Second
 
-// progress tells on standard error how many outcomes there are.
+// progress reports the number of outcomes on standard error.
 type progress struct {
 	app      *app.App
 	total    int
@@ -195,7 +195,7 @@ func (p *progress) add(verdict string) {
 	}
 }
 
-// end is the result of the command: a failure if any verdict was not ok.
+// end is the result of the command: a failure if not all verdicts were ok.
 func (p *progress) end(err error) error {
 	p.say()
 	if err == nil && p.verdicts[api.VerdictOK] < p.ended {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// whyMany prints one line for each execution: what it waits for.
+// whyMany prints one line per execution with what it waits for.
 func whyMany(ctx context.Context, a *app.App, s *app.Session, ids []string, f output.Format) error {
 	if len(ids) > api.WhyLimit {
 		return exit.Usagef("%d executions: ask about %d at most", len(ids), api.WhyLimit)

@@ -24,19 +24,19 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// What lies in a backup's directory.
+// The files in a backup's directory.
 const (
-	backupNote   = "backup.json" // is written last: without it the backup is not whole
+	backupNote   = "backup.json" // written last: without it the backup is incomplete
 	backupFile   = "pawl.db"
 	backupDump   = "pawl.dump"
 	backupBlobs  = "blobs"
 	backupFormat = 1
 )
 
-// backup is what a backup says of itself.
+// backup is the description of a backup.
 type backup struct {
 	Format int       `json:"format"`
-	Pawl   string    `json:"pawl"`  // the version that made it
+	Pawl   string    `json:"pawl"`  // the version that created it
 	Store  string    `json:"store"` // "sqlite" or "postgres"
 	Begun  time.Time `json:"begun"`
 	Ended  time.Time `json:"ended"`
@@ -143,7 +143,7 @@ func copyInto(ctx context.Context, a *app.App, dir string) error {
 	return nil
 }
 
-// restore puts the database in place last: until then nothing takes the state directory for one of Pawl's.
+// restore puts the database in place last: until then Pawl does not accept the directory as its state directory.
 func restore(ctx context.Context, a *app.App, dir string) error {
 	if a.Config.Text("server") != "" {
 		return exit.Usagef("a restore writes the database and the blobs themselves: leave --server out, and say where with --state-dir or --store")
@@ -214,7 +214,7 @@ func restoreSQLite(ctx context.Context, dir, path string) error {
 	return nil
 }
 
-// mustBeWithoutPawl refuses a database that has tables of Pawl's.
+// mustBeWithoutPawl refuses a database that contains tables of Pawl.
 func mustBeWithoutPawl(ctx context.Context, dsn string) error {
 	all, err := postgres.Status(ctx, dsn, postgres.Options{})
 	if err != nil {
@@ -226,7 +226,7 @@ func mustBeWithoutPawl(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// blobDirs are the directories in which blobs of these settings may lie.
+// blobDirs are the directories that may contain blobs of these settings.
 func blobDirs(c *config.Config) []string {
 	dirs := []string{filepath.Join(c.Text("state_dir"), "blobs")}
 	for _, place := range c.List("blobs") {
@@ -237,7 +237,7 @@ func blobDirs(c *config.Config) []string {
 	return dirs
 }
 
-// write says that the backup is whole.
+// write marks the backup as complete.
 func (b *backup) write(dir string) error {
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
@@ -269,7 +269,7 @@ func readBackup(dir string) (b backup, err error) {
 	return b, nil
 }
 
-// makeEmpty makes a directory, which may be there when nothing is in it.
+// makeEmpty creates a directory; an existing one must be empty.
 func makeEmpty(dir string) error {
 	if err := mustBeEmpty(dir, ""); err != nil {
 		return err
@@ -280,11 +280,11 @@ func makeEmpty(dir string) error {
 	return nil
 }
 
-// lockEmpty locks a state directory in which there must be nothing yet.
+// lockEmpty locks a state directory that must be empty.
 func lockEmpty(state string) (*os.File, error) {
 	empty := mustBeEmpty(state, "--state-dir", instance.LockName)
 	if empty != nil && instance.ReadOwner(state).PID == 0 {
-		return nil, empty // nothing is made in a directory that is not Pawl's
+		return nil, empty // nothing is created in a directory that is not Pawl's
 	}
 	lock, err := instance.LockState(state)
 	if errors.Is(err, instance.ErrHeld) {
@@ -297,7 +297,7 @@ func lockEmpty(state string) (*os.File, error) {
 	return lock, err
 }
 
-// mustBeEmpty refuses a directory that holds anything except files of the given names. flag is the flag that named the
+// mustBeEmpty refuses a directory that contains anything but files of the given names. flag is the flag that named the
 // directory; "": an argument did.
 func mustBeEmpty(dir, flag string, except ...string) error {
 	fix := "name a directory that is empty or not there"
@@ -321,8 +321,8 @@ func mustBeEmpty(dir, flag string, except ...string) error {
 	return nil
 }
 
-// copyTree copies the regular files beneath from that are missing beneath to, and counts them. A file that is removed
-// meanwhile is passed over; a directory that does not exist has no files.
+// copyTree copies the regular files beneath from that are missing beneath to, and counts them. It skips files that
+// are removed meanwhile; a directory that does not exist has no files.
 func copyTree(ctx context.Context, from, to string) (n int, err error) {
 	made := map[string]bool{}
 	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -365,7 +365,7 @@ func copyTree(ctx context.Context, from, to string) (n int, err error) {
 	return n, err
 }
 
-// copyFile copies a file to a name that does not exist. The copy is on the disk and whole when it has its name.
+// copyFile copies a file to a name that does not exist. The copy is complete and synced before it gets its name.
 func copyFile(ctx context.Context, from, to string) (copied bool, err error) {
 	in, err := os.Open(from)
 	if err != nil {

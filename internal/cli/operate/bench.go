@@ -35,11 +35,11 @@ latency of an idle system. The database is a temporary file with full durability
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("store") {
-				o.Store = "sqlite" // what is configured holds real work
+				o.Store = "sqlite" // the configured store holds real work
 			} else {
 				o.Store = a.Config.Text("store")
 			}
-			o.Slots = a.Config.Slots() // as a server has by default, so that the figures are what users get
+			o.Slots = a.Config.Slots() // a server's default, so that the figures are what users get
 			o.Runtime = a.Config.List("runtime")[0]
 			if err := o.Complete(); err != nil {
 				return err

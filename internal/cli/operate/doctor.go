@@ -29,7 +29,7 @@ type checkup struct {
 	OK   bool   `json:"ok"`
 	Say  string `json:"say"`
 	Fix  string `json:"fix,omitempty"`
-	// Needed means that without it Pawl does not work as it is configured.
+	// Needed is true if Pawl in its configuration does not work without it.
 	Needed bool `json:"needed,omitempty"`
 }
 
@@ -110,7 +110,7 @@ func checkServer(ctx context.Context, a *app.App, server string) checkup {
 	return c
 }
 
-// checkState looks at the state directory and, when no process works on it, at the database in it.
+// checkState checks the state directory and, if no process works on it, its database.
 func checkState(ctx context.Context, a *app.App) []checkup {
 	if dsn := a.Config.Text("store"); config.IsPostgres(dsn) {
 		return checkPostgres(ctx, a, dsn)
@@ -137,7 +137,7 @@ func checkState(ctx context.Context, a *app.App) []checkup {
 	return []checkup{state, checkRows(ctx, db, s)}
 }
 
-// checkRows looks at every row.
+// checkRows checks every row.
 func checkRows(ctx context.Context, db checkup, s store.Store) checkup {
 	size, _ := s.Size(ctx) // only for show
 	begin := time.Now()
@@ -162,7 +162,7 @@ func checkRuntimes(ctx context.Context, a *app.App) []checkup {
 	chosenOnes := a.Config.List("runtime")
 	for _, name := range config.RuntimeNames {
 		chosen := slices.Contains(chosenOnes, name)
-		if !chosen && name == config.Kubernetes { // no cluster is asked that is not in use
+		if !chosen && name == config.Kubernetes { // a cluster that is not configured is not queried
 			continue
 		}
 		rt, err := instance.OpenRuntime(&a.Config, name, sandbox.Options{}, nil)
@@ -173,7 +173,7 @@ func checkRuntimes(ctx context.Context, a *app.App) []checkup {
 		findings := rt.Diagnose(ctx)
 		c := checkup{What: "runtime " + name, OK: true, Needed: chosen, Say: "a program was run in it"}
 		if _, imaged := rt.(runtime.Imaged); imaged && a.Config.Text(instance.ImageSetting(name)) == "" {
-			// There is no image to run a program in.
+			// There is no image in which a program could run.
 			if c.OK, c.Say = findings[0].OK, "it answers; containers can run in it"; !c.OK {
 				c.Say = findings[0].Say
 			}
@@ -234,7 +234,7 @@ func checkListen(a *app.App) checkup {
 	return c
 }
 
-// checkEnvironment finds variables that look like settings and are none.
+// checkEnvironment finds variables that look like settings but are not.
 func checkEnvironment() []checkup {
 	var all []checkup
 	for _, kv := range os.Environ() {

@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// maxSkew is the difference of clocks beyond which doctor warns. Services refuse requests whose clock is off by a quarter of an hour.
+// maxSkew is the clock difference above which doctor warns. Services refuse requests with a clock that is off by 15 minutes.
 const maxSkew = time.Minute
 
-// checkBlobs tries the places of blobs that are not the database's or the state directory's.
+// checkBlobs tests the blob locations other than the database and the state directory.
 func checkBlobs(ctx context.Context, a *app.App) []checkup {
 	var all []checkup
 	for _, place := range a.Config.List("blobs") {
@@ -33,7 +33,7 @@ func checkBlobs(ctx context.Context, a *app.App) []checkup {
 	return all
 }
 
-// checkBlobDir tries to put something into the directory.
+// checkBlobDir tries to write to the directory.
 func checkBlobDir(dir string) checkup {
 	c := checkup{What: "blobs", Needed: true, OK: true, Say: dir + " can be written; all servers of a database must share it"}
 	s, err := file.Open(dir)
@@ -47,7 +47,7 @@ func checkBlobDir(dir string) checkup {
 	return c
 }
 
-// checkBucket tries everything that is done with blobs in a bucket.
+// checkBucket tries every operation on blobs in a bucket.
 func checkBucket(ctx context.Context, url string) checkup {
 	c := checkup{What: "blobs", Needed: true, Fix: "docs/blobs.md has the parameters of the URL, and what the keys must be allowed"}
 	s, err := instance.OpenBucket(ctx, url)
@@ -75,7 +75,8 @@ func checkBucket(ctx context.Context, url string) checkup {
 	return c
 }
 
-// tryBlobs puts a blob of its own, reads it, and removes it; to remove a blob a store lists it first, so that right is tried as well.
+// tryBlobs writes a test blob, reads it, and removes it; a store lists a blob before it removes it, so that permission is tested
+// as well.
 func tryBlobs(ctx context.Context, s blob.Store) error {
 	name := "doctor/" + rand.Text()
 	if _, err := s.Put(ctx, name+"/1", strings.NewReader(name)); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// checkPostgres looks at a database without changing it: also its schema stays as it is.
+// checkPostgres checks a database without changing it; it does not migrate the schema.
 func checkPostgres(ctx context.Context, a *app.App, dsn string) []checkup {
 	db := checkup{What: "database", Needed: true}
 	all, err := postgres.Status(ctx, dsn, postgres.Options{})

@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// lingers is how long a local server stays when nothing uses it: longer than the pause between two commands of a script, so that the
-// second one does not open the state directory again (0.2 s), and than a client needs from starting a server to joining it.
+// lingers is how long a local server stays unused: longer than the pause between two commands of a script, so that the second one
+// need not open the state directory again (0.2 s), and longer than a client takes from starting a server to joining it.
 const lingers = 3 * time.Second
 
-// serveLocal serves on the socket of the state directory alone, until no command or client of this user has joined for lingers.
+// serveLocal serves only on the socket of the state directory, until no command or client of this user has joined for lingers.
 func serveLocal(ctx context.Context, a *app.App, grace time.Duration) error {
 	if err := instance.CheckTokens(a.Config.Tokens()); err != nil {
 		return err
@@ -59,7 +59,8 @@ func serveLocal(ctx context.Context, a *app.App, grace time.Duration) error {
 	}
 }
 
-// joined reports whether a command or client uses the engine on the state directory. One that joins at the same moment tries again.
+// joined reports whether a command or client uses the engine on the state directory. A command that joins at the same moment
+// tries again.
 func joined(dir string) (bool, error) {
 	f, err := instance.LockJoin(dir, unix.LOCK_EX)
 	if errors.Is(err, instance.ErrHeld) {

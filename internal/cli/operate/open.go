@@ -22,8 +22,8 @@ import (
 	"github.com/pawl-run/pawl/web"
 )
 
-// reading are the commands that an opened archive answers. Others would be refused by it, or work on what the settings of this
-// machine name.
+// reading are the commands that work on an opened archive. Others would be refused by it, or would use this machine's
+// settings.
 var reading = []string{"get", "describe", "logs", "events", "files", "wait", "why", "replay", "debug", "compare", "diff", "export"}
 
 // OpenCommand shows an archive. Run runs a command line and returns its exit code.
@@ -120,7 +120,7 @@ func open(ctx context.Context, a *app.App, name, listen string, command []string
 	return nil
 }
 
-// exited ends a command with the exit code of another, which has said what was wrong.
+// exited ends a command with the exit code of another, which has printed its error.
 func exited(code int) error {
 	if code == exit.OK {
 		return nil
@@ -129,7 +129,7 @@ func exited(code int) error {
 }
 
 // printDefinitions prints the latest version of each definition of an archive, as documents of one file: pawl apply registers those
-// of a file together, whichever names another.
+// of a file together, whatever the order in which they refer to each other.
 func printDefinitions(a *app.App, name string) error {
 	plain, done, err := source(a, name)
 	if err != nil {
@@ -179,11 +179,11 @@ func source(a *app.App, name string) (plain io.Reader, done func(), err error) {
 	return plain, done, nil
 }
 
-// uncompressed reads an archive, or what gzip has made of one.
+// uncompressed reads an archive, which may be compressed with gzip.
 func uncompressed(from io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(from, 64<<10)
 	if magic, err := b.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return b, nil // what it is, or why it cannot be read, is said where it is read
+		return b, nil // the reader of the archive reports what it is, or why it cannot be read
 	}
 	return gzip.NewReader(b)
 }

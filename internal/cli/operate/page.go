@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/web"
 )
 
-// pageOf is the handler of the web page as the setting ui says; nil: there is none.
+// pageOf is the handler of the web page according to the setting ui; nil: none.
 func pageOf(c *config.Config) (http.Handler, error) {
 	switch ui := c.Text("ui"); ui {
 	case "off":
@@ -36,7 +36,7 @@ func pageOf(c *config.Config) (http.Handler, error) {
 	}
 }
 
-// pageURL is the address of the page of a server that listens on l, as a browser on this machine can open it.
+// pageURL is the address of the page of a server that listens on l, for a browser on this machine.
 func pageURL(l net.Addr) string {
 	host, port, err := net.SplitHostPort(l.String())
 	if err != nil {
@@ -78,7 +78,7 @@ by --server, or else to the server on this state directory.`,
 	return c
 }
 
-// findPage is the address of the page of the server that commands here work with.
+// findPage is the address of the page of the server that the commands here use.
 func findPage(a *app.App) (string, error) {
 	if url := a.Config.Text("server"); url != "" {
 		return strings.TrimSuffix(url, "/") + web.Root, nil
@@ -99,7 +99,7 @@ func findPage(a *app.App) (string, error) {
 	return o.Page, nil
 }
 
-// openBrowser has the desktop open an address.
+// openBrowser makes the desktop open an address.
 func openBrowser(url string) error {
 	opener := "xdg-open"
 	if goruntime.GOOS == "darwin" {

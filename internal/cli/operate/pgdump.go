@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
-// pawlSchema is where the tables of Pawl lie in a PostgreSQL database.
+// pawlSchema is the schema of Pawl's tables in a PostgreSQL database.
 const pawlSchema = "pawl"
 
-// hasTool says what to do when a program of PostgreSQL's is missing.
+// hasTool returns an error with the fix if a program of PostgreSQL is missing.
 func hasTool(tool, dsn, dir string) error {
 	if _, err := exec.LookPath(tool); err == nil {
 		return nil
@@ -31,7 +31,7 @@ func hasTool(tool, dsn, dir string) error {
 		tool, config.Redacted(dsn), command)
 }
 
-// dumpPostgres writes one state of the schema to a file that does not exist.
+// dumpPostgres writes one snapshot of the schema to a new file.
 func dumpPostgres(ctx context.Context, dsn, to string) error {
 	if err := runTool(ctx, dsn, "pg_dump", "--format=custom", "--schema="+pawlSchema, "--strict-names", "--file="+to); err != nil {
 		return err
@@ -47,7 +47,7 @@ func dumpPostgres(ctx context.Context, dsn, to string) error {
 	return f.Sync()
 }
 
-// restorePostgres makes the schema of a dump: all of it or nothing.
+// restorePostgres restores the schema of a dump completely or not at all.
 func restorePostgres(ctx context.Context, dsn, from string) error {
 	cfg, err := pgpool.Parse(dsn, instance.DatabaseLimits())
 	if err != nil {
@@ -56,8 +56,8 @@ func restorePostgres(ctx context.Context, dsn, from string) error {
 	return runTool(ctx, dsn, "pg_restore", "--exit-on-error", "--single-transaction", "--no-owner", "--dbname="+cfg.ConnConfig.Database, from)
 }
 
-// runTool runs a program of PostgreSQL's on the database of a DSN. The password goes by the environment, where other users
-// cannot see it.
+// runTool runs a program of PostgreSQL on the database of a DSN. The password is passed in the environment, where other
+// users cannot see it.
 func runTool(ctx context.Context, dsn, tool string, args ...string) error {
 	env, err := toolEnvironment(dsn)
 	if err != nil {
@@ -76,10 +76,10 @@ func runTool(ctx context.Context, dsn, tool string, args ...string) error {
 	return nil
 }
 
-// sslWords are the settings of a DSN that PostgreSQL's programs know by a variable.
+// sslWords are the parameters of a DSN that PostgreSQL's programs read from environment variables.
 var sslWords = map[string]string{"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY"}
 
-// toolEnvironment says in libpq's words where a DSN leads.
+// toolEnvironment is a DSN as environment variables of libpq.
 func toolEnvironment(dsn string) ([]string, error) {
 	cfg, err := pgpool.Parse(dsn, instance.DatabaseLimits())
 	if err != nil {
@@ -90,7 +90,7 @@ func toolEnvironment(dsn string) ([]string, error) {
 	if c.Password != "" {
 		env = append(env, "PGPASSWORD="+c.Password)
 	}
-	_, query, _ := strings.Cut(dsn, "?") // behind it nothing is secret, and the rest may be no URL
+	_, query, _ := strings.Cut(dsn, "?") // the query contains no secrets, and the rest may not be a URL
 	words, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, fmt.Errorf("the DSN cannot be read behind its \"?\": %w", err)

@@ -1,4 +1,5 @@
-// Package operate has the commands of operators: server, worker, ui, doctor, migrate, backup, restore, broker, languages, bench.
+// Package operate contains the commands of operators: server, worker, ui, doctor, migrate, backup, restore, broker, languages,
+// bench.
 package operate
 
 import (

@@ -26,7 +26,7 @@ import (
 	rows "github.com/pawl-run/pawl/internal/store/verification"
 )
 
-// Verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
+// Verifying adds `pawl doctor --verify`, which checks only the database, and every row of it.
 func Verifying(a *app.App, doctor *cobra.Command) *cobra.Command {
 	var verify, replay bool
 	doctor.Flags().BoolVar(&verify, "verify", false,
@@ -60,7 +60,7 @@ func Verifying(a *app.App, doctor *cobra.Command) *cobra.Command {
 	return doctor
 }
 
-// verification asks the server that was named, or the process that works on the state directory, or looks by itself.
+// verification asks the named server, or the process that works on the state directory, or checks by itself.
 func verification(ctx context.Context, a *app.App, replay bool) (*api.Verification, error) {
 	if server := a.Config.Text("server"); server != "" {
 		c, err := client.New(server, client.WithToken(a.Config.Text("token")), client.WithUserAgent("pawl/"+app.Version()), client.WithPatience(time.Second))
@@ -116,7 +116,7 @@ func verifyThrough(ctx context.Context, c *client.Client, replay bool) (*api.Ver
 	return c.Verify(ctx)
 }
 
-// verifyRows looks at every row, and closes the store.
+// verifyRows checks every row, and closes the store.
 func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verification, error) {
 	defer func() { _ = s.Close() }()
 	begun := time.Now()
@@ -147,7 +147,7 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 	return v, nil
 }
 
-// promises says how those that were looked at stand.
+// promises are the results of the checked invariants.
 func promises(broken []store.Violation, checkedBy ...rows.By) (all []api.Invariant) {
 	for _, p := range rows.Report(broken, checkedBy...) {
 		all = append(all, api.Invariant{Invariant: p.Number, Says: p.Says, LookedAt: p.LookedAt, State: p.State, Broken: p.Times})
@@ -155,7 +155,7 @@ func promises(broken []store.Violation, checkedBy ...rows.By) (all []api.Invaria
 	return all
 }
 
-// printVerification lists the promises by number, and what breaks them.
+// printVerification lists the invariants by number, with their violations.
 func printVerification(a *app.App, v *api.Verification) {
 	by := map[int][]api.Violation{}
 	for _, b := range v.Broken {
@@ -163,7 +163,7 @@ func printVerification(a *app.App, v *api.Verification) {
 	}
 	all := slices.Clone(v.Promises)
 	for n, broken := range by {
-		if !slices.ContainsFunc(all, func(p api.Invariant) bool { return p.Invariant == n }) { // of a server of another version
+		if !slices.ContainsFunc(all, func(p api.Invariant) bool { return p.Invariant == n }) { // the server is of another version
 			all = append(all, api.Invariant{Invariant: n, Says: "see docs/invariants.md", State: rows.Broken, Broken: len(broken)})
 		}
 	}

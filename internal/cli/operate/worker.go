@@ -53,14 +53,14 @@ signal ends it immediately.`,
 	return c
 }
 
-// distant is the hand-off of a worker in a process of its own.
+// distant is the hand-off of a worker in its own process.
 type distant interface {
 	handoff.Handoff
 	Secret(session flow.ID) string
 	Recall(session flow.ID, secret string)
 }
 
-// dialEngine finds the way to the engine: a server's URL or a broker. place says it to people, without passwords.
+// dialEngine connects to the engine: through a server's URL or a broker. place describes it for people, without passwords.
 func dialEngine(ctx context.Context, a *app.App) (engine distant, place string, hangUp func(), err error) {
 	server, broker := a.Config.Text("server"), a.Config.Text("broker")
 	switch {
@@ -117,7 +117,7 @@ func work(ctx context.Context, a *app.App, name string, grace time.Duration) err
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if flush != nil {
-			_ = flush(last) // traces are a help and nothing depends on them
+			_ = flush(last) // traces are an aid, and nothing depends on them
 		}
 	}()
 	working := func() {
@@ -146,7 +146,7 @@ func work(ctx context.Context, a *app.App, name string, grace time.Duration) err
 	case err := <-over:
 		return err
 	case <-presses.Pressed:
-		w.Abandon() // or what is killed now would be reported as cancelled
+		w.Abandon() // otherwise the runs that are killed now would be reported as cancelled
 		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; running work is tried again elsewhere")}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// When writes a moment in UTC; nothing for none.
+// When writes a moment in UTC; nil gives "".
 func When(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -16,7 +16,7 @@ func When(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Count writes a number; nothing for none.
+// Count writes a number; 0 gives "".
 func Count(n int) string {
 	if n == 0 {
 		return ""
@@ -24,7 +24,7 @@ func Count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// Memory writes the most memory that an execution has used; nothing where it is not known.
+// Memory writes the peak memory of an execution; "" if unknown.
 func Memory(x *api.Execution) string {
 	if x.PeakMemoryBytes == 0 {
 		return ""
@@ -40,7 +40,7 @@ func Millis(ms float64) string {
 	return fmt.Sprintf("%.0f ms", ms)
 }
 
-// Reason writes on one line why a rule has started nothing.
+// Reason writes in one line why a rule started nothing.
 func Reason(r *api.EnforceReason) string {
 	if r == nil {
 		return ""
@@ -49,7 +49,7 @@ func Reason(r *api.EnforceReason) string {
 	return r.Code + ": " + message
 }
 
-// Pause is the text about a pause: by whom, until when and why. It is empty where p is nil.
+// Pause describes a pause: by whom, until when and why. It is empty if p is nil.
 func Pause(p *api.Pause) string {
 	if p == nil {
 		return ""

@@ -9,8 +9,7 @@ import (
 )
 
 // escaped writes invisible characters in the quoted strings of JSON and YAML as \uXXXX. A terminal would obey them: after U+202E it shows
-// the text that follows from right to left. wide is the format for a character above U+FFFF, such as \U%08X in YAML; without one it is
-// written as two of \uXXXX.
+// text from right to left. wide is the format for a character above U+FFFF, such as \U%08X in YAML; without one it becomes two \uXXXX.
 func escaped(text []byte, wide string) []byte {
 	if !bytes.ContainsFunc(text, hides) {
 		return text
@@ -31,8 +30,8 @@ func escaped(text []byte, wide string) []byte {
 	return out
 }
 
-// hides reports whether a character is a control character from U+0080 to U+009F or an invisible formatting character (category Cf). The
-// joiners U+200C and U+200D are left as they are: Persian words and family emojis need them.
+// hides reports whether a character is a control character from U+0080 to U+009F or an invisible formatting character (category Cf). It
+// keeps the joiners U+200C and U+200D: Persian words and family emojis need them.
 func hides(r rune) bool {
 	const nonJoiner, joiner = 0x200C, 0x200D
 	return unicode.Is(unicode.Cf, r) && r != nonJoiner && r != joiner || r >= 0x80 && r < 0xA0

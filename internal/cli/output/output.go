@@ -1,4 +1,4 @@
-// Package output writes what commands print: tables, JSON, YAML, and the outputs of executions.
+// Package output prints the results of commands: tables, JSON, YAML, and the outputs of executions.
 package output
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Format is how a command writes its data.
+// Format is the format of a command's data.
 type Format string
 
 const (
@@ -48,7 +48,7 @@ type formatValue struct {
 	names []string
 }
 
-// String implements pflag.Value, as Type and Set do.
+// String implements pflag.Value, together with Type and Set.
 func (v *formatValue) String() string { return string(*v.to) }
 func (v *formatValue) Type() string   { return "format" }
 
@@ -60,7 +60,7 @@ func (v *formatValue) Set(s string) error {
 	return nil
 }
 
-// WriteData writes v as JSON or YAML. A list that is nil is an empty one.
+// WriteData writes v as JSON or YAML. A nil list is written as an empty one.
 func WriteData(w io.Writer, f Format, v any) error {
 	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice && list.IsNil() {
 		v = reflect.MakeSlice(list.Type(), 0, 0).Interface()
@@ -76,7 +76,8 @@ func WriteData(w io.Writer, f Format, v any) error {
 	return err
 }
 
-// Show writes what was asked for: as v in a format for programs, or as table writes it for people. An error of the request is returned.
+// Show writes v in a format for programs, or calls table, which writes it for people. It returns an error of the request
+// unchanged.
 func Show(w io.Writer, f Format, v any, err error, table func()) error {
 	if err != nil {
 		return err
@@ -88,10 +89,10 @@ func Show(w io.Writer, f Format, v any, err error, table func()) error {
 	return nil
 }
 
-// Table writes columns of text for people. What programs wrote is made harmless first.
+// Table writes columns of text for people. Text from programs is sanitized.
 type Table struct {
 	Rows    [][]string
-	columns int // the first so many are shown; 0: all
+	columns int // the number of columns that are shown; 0: all
 }
 
 // Titled is a table with the titles of its columns.
@@ -101,7 +102,7 @@ func Titled(titles ...string) *Table {
 	return t
 }
 
-// Listing is a table with titles of which only -o wide shows more than the first columns.
+// Listing is a table with titles that shows only the first columns, except with -o wide.
 func Listing(f Format, columns int, titles ...string) *Table {
 	if f == AsWide {
 		columns = 0
@@ -200,8 +201,8 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[exp])
 }
 
-// WriteResult writes what an execution ended with: a string as it is, everything else as JSON, whatever is in it. Only on a
-// terminal the members of an object that has texts of several lines are written one by one, since such texts read badly in JSON.
+// WriteResult writes the output of an execution: a string as it is, anything else as JSON. On a terminal, the members of an
+// object that contains texts of several lines are written one by one, because such texts are hard to read in JSON.
 func WriteResult(w io.Writer, raw json.RawMessage) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -218,7 +219,7 @@ func WriteResult(w io.Writer, raw json.RawMessage) error {
 	return writeMembers(w, members, width)
 }
 
-// writeMembers writes the members of an object, their texts as they are.
+// writeMembers writes the members of an object, strings unquoted.
 func writeMembers(w io.Writer, members []jsonMember, width int) error {
 	var text string
 	for i, m := range members {
@@ -241,16 +242,16 @@ func writeMembers(w io.Writer, members []jsonMember, width int) error {
 	return nil
 }
 
-// isPage reports whether a member is text of several lines, which reads badly inside JSON.
+// isPage reports whether a member is text of several lines.
 func isPage(m jsonMember) bool {
 	var text string
 	return json.Unmarshal(m.value, &text) == nil && strings.Contains(text, "\n")
 }
 
-// prettyWidth is how long a line of JSON may be, where there is no terminal to tell.
+// prettyWidth is the longest line of JSON if there is no terminal.
 const prettyWidth = 160
 
-// prettyJSON breaks lists and objects up where they would not fit on a line.
+// prettyJSON breaks up lists and objects that do not fit on a line.
 func prettyJSON(raw []byte, width int) string {
 	var b bytes.Buffer
 	appendPretty(&b, raw, "", width)
@@ -261,7 +262,7 @@ func appendPretty(b *bytes.Buffer, raw []byte, indent string, width int) {
 	line, err := jsontext.AppendFormat(nil, raw, jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true),
 		jsontext.PreserveRawStrings(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		b.Write(raw) // it cannot be indented: as it came
+		b.Write(raw) // it cannot be indented: written unchanged
 		return
 	}
 	var members []jsonMember
@@ -277,7 +278,7 @@ func appendPretty(b *bytes.Buffer, raw []byte, indent string, width int) {
 		})
 	}
 	if len(indent)+len(line) <= width || len(members) == 0 || err != nil {
-		b.Write(line) // it fits, or it is a long string or number
+		b.Write(line) // it fits, or is a long string or number
 		return
 	}
 	b.WriteString(open)
@@ -312,7 +313,7 @@ type jsonMember struct {
 	value json.RawMessage
 }
 
-// orderedMembers lists the members of an object in their order; an error says that raw is no object.
+// orderedMembers lists the members of an object in their order; the error means that raw is not an object.
 func orderedMembers(raw []byte) (all []jsonMember, err error) {
 	err = strictjson.Members(raw, func(name string, value []byte) error {
 		all = append(all, jsonMember{name, value})
@@ -331,7 +332,7 @@ func WriteLine(w io.Writer, v any) error {
 	return err
 }
 
-// Plural writes a number and what it counts, in its singular or plural.
+// Plural writes a number with its noun, in the singular or plural.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

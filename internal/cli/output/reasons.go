@@ -11,15 +11,15 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// Printf formats text for people. Texts among args may have been written by others, as the reason of a pause or the
-// name of a task: they are cleaned, so that none moves the cursor, sets the window's title, reverses what follows
-// (U+202E), or begins a line of its own.
+// Printf formats text for people. Texts among args may come from other users, such as the reason of a pause or the
+// name of a task: Printf cleans them, so that they cannot move the cursor, set the window's title, reverse the
+// following text (U+202E), or start a new line.
 func Printf(w io.Writer, format string, args ...any) {
 	cleaned := make([]any, len(args))
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case error:
-			cleaned[i] = CleanLines(arg.Error()) // several joined errors are several lines
+			cleaned[i] = CleanLines(arg.Error()) // joined errors take several lines
 		case fmt.Stringer:
 			cleaned[i] = terminal.Clean(arg.String())
 		case json.RawMessage:
@@ -46,7 +46,7 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// Reasons writes why something waits, and what would let it go on.
+// Reasons writes why something waits, and what would let it continue.
 func Reasons(w io.Writer, summary string, facts []string, unblock []api.Advice) {
 	Printf(w, "%s\n", summary)
 	for _, fact := range facts {

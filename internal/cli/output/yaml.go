@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// WriteYAML writes JSON as YAML, its members in their order. The text is read as JSON: YAML has no escaped surrogates, with which many
-// programs write an emoji. Numbers stay as they are written.
+// WriteYAML writes JSON as YAML, its members in their order. The text is parsed as JSON and not as YAML: YAML has no escaped
+// surrogates, with which many programs write an emoji. Numbers keep their digits.
 func WriteYAML(w io.Writer, raw []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	doc, err := yamlNode(dec)
@@ -45,7 +45,7 @@ func yamlNode(dec *jsontext.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: tok.String()}, nil
 }
 
-// yamlNodes reads what an object or a list has, up to its closing bracket.
+// yamlNodes reads the content of an object or a list, up to its closing bracket.
 func yamlNodes(dec *jsontext.Decoder, n *yaml.Node, closing jsontext.Kind) (*yaml.Node, error) {
 	for dec.PeekKind() != closing {
 		el, err := yamlNode(dec)
@@ -61,7 +61,8 @@ func yamlNodes(dec *jsontext.Decoder, n *yaml.Node, closing jsontext.Kind) (*yam
 	return n, err
 }
 
-// yamlText writes text in lines where a block of lines keeps it, and in quotes where it would be read as something else without.
+// yamlText writes text as a block of lines where a block preserves it, and in quotes where plain text would be read as another
+// type.
 func yamlText(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	switch {
@@ -75,15 +76,16 @@ func yamlText(s string) *yaml.Node {
 	return n
 }
 
-// inBlocks reports whether a block of lines does not keep a character: YAML reads other line ends as \n there, and no control characters.
+// inBlocks reports whether a block of lines does not preserve a character: there YAML reads other line ends as \n, and no control
+// characters.
 func inBlocks(r rune) bool {
 	return r != '\n' && (unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || hides(r) || r == 0xFFFE || r == 0xFFFF)
 }
 
-// inYAML11 are texts that readers of YAML 1.1, such as PyYAML, take for booleans or for numbers of base 60.
+// inYAML11 matches texts that readers of YAML 1.1, such as PyYAML, read as booleans or as numbers of base 60.
 var inYAML11 = regexp.MustCompile(`^(?i:yes|no|on|off)$|^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 
-// wantsQuotes reports whether a string would be read as something else without quotes.
+// wantsQuotes reports whether a string without quotes would be read as another type.
 func wantsQuotes(s string) bool {
 	if inYAML11.MatchString(s) {
 		return true

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// bulk are the choices of a command that does something to all executions that flags select.
+// bulk are the flags of a command for all selected executions.
 type bulk struct {
 	listing.Selection
 	dry, yes bool
@@ -28,7 +28,7 @@ func (b *bulk) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&b.yes, "yes", false, "with flags that select executions: confirm; otherwise they are only listed")
 }
 
-// selects reports whether a flag that selects executions was given; named are the executions that were named.
+// selects reports whether a flag that selects executions was given; named are executions given by id.
 func (b *bulk) selects(named []string) (bool, error) {
 	selects := b.Any()
 	switch {
@@ -42,7 +42,7 @@ func (b *bulk) selects(named []string) (bool, error) {
 	return selects, nil
 }
 
-// each does it to all that the flags select, a thousand at a time, and says what became of each.
+// each calls do for all selected executions, a thousand at a time, and prints the results.
 func each(ctx context.Context, a *app.App, b *bulk, verb, reason string, do func(context.Context, client.Filter, api.BulkRequest) (*api.BulkResult, error)) error {
 	f, err := b.Filter()
 	if err != nil {

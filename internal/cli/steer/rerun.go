@@ -19,7 +19,7 @@ import (
 
 // rerunOptions are the flags of pawl rerun.
 type rerunOptions struct {
-	submit.RunOptions // of which it has input and set
+	submit.RunOptions // only input and set are used
 	failed            bool
 	from, only        []string
 	give              []string
@@ -146,7 +146,7 @@ func rerun(ctx context.Context, a *app.App, s *app.Session, id string, o *rerunO
 	return submit.Watch(ctx, a, s, x, output.AsTable)
 }
 
-// addOverrides reads the outputs that are given to tasks.
+// addOverrides reads the outputs that replace those of tasks.
 func addOverrides(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
 	if len(o.give) == 0 {
 		if o.by != "" {
@@ -177,7 +177,7 @@ func addOverrides(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
 	return app.FillBy(&in.By, "--by")
 }
 
-// showPlan says what a rerun would do.
+// showPlan prints what a rerun would do.
 func showPlan(a *app.App, p *api.RerunPlan) {
 	action := p.Action
 	if p.Version > 0 {
@@ -201,7 +201,7 @@ func showPlan(a *app.App, p *api.RerunPlan) {
 	}
 }
 
-// planRows adds what becomes of the tasks of one workflow, which a path leads to.
+// planRows adds rows for the tasks of one workflow; path leads to it.
 func planRows(t *output.Table, path string, tasks []api.RerunTask) {
 	for i := range tasks {
 		k := &tasks[i]
@@ -209,10 +209,10 @@ func planRows(t *output.Table, path string, tasks []api.RerunTask) {
 	}
 }
 
-// shownRuns is how many items that run are named of a task.
+// shownRuns is the number of items listed per task that run.
 const shownRuns = 5
 
-// runs is how many items of a task run, and which.
+// runs says how many items of a task run, and which.
 func runs(k *api.RerunTask) string {
 	if len(k.Items) == 0 || k.Reused == 0 {
 		return output.Count(k.Runs)
@@ -227,10 +227,10 @@ func runs(k *api.RerunTask) string {
 	return fmt.Sprintf("%d: %s", k.Runs, strings.Join(which, " "))
 }
 
-// shownAgain is how many reruns and how many retries of an execution are named.
+// shownAgain is the number of reruns, and of retries, that are listed per execution.
 const shownAgain = 10
 
-// Again names what a filter selects, the newest first: the reruns of an execution, or its retries.
+// Again lists the executions that a filter selects, the newest first: the reruns of an execution, or its retries.
 func Again(ctx context.Context, s *app.Session, f client.Filter) (string, error) {
 	f.Limit = shownAgain
 	page, err := s.List(ctx, f)

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// rerunMany are the flags with which pawl rerun runs many executions again.
+// rerunMany are the flags with which pawl rerun reruns many executions.
 type rerunMany struct {
 	listing.Selection
 	atOnce int
@@ -30,7 +30,7 @@ func (m *rerunMany) flags(f *pflag.FlagSet) {
 	f.StringVar(&m.resume, "resume", "", "with the same flags as before: continue the interrupted reruns with this ID")
 }
 
-// rerunSelected runs again what the flags select, or says what that would do.
+// rerunSelected reruns the selected executions, or prints what that would do.
 func rerunSelected(ctx context.Context, a *app.App, s *app.Session, o *rerunOptions) error {
 	f, err := o.many.Filter()
 	if err != nil {
@@ -72,7 +72,7 @@ func rerunSelected(ctx context.Context, a *app.App, s *app.Session, o *rerunOpti
 	return nil
 }
 
-// shownPlans is how many plans a table has; programs get all.
+// shownPlans is the number of plans in a table; formats for programs have all.
 const shownPlans = 50
 
 // manyPlan is the plan of many reruns.
@@ -93,7 +93,7 @@ type planOfOne struct {
 	Problem *api.Problem `json:"problem,omitempty"`
 }
 
-// planMany says what running many executions again would do.
+// planMany prints what rerunning many executions would do.
 func planMany(ctx context.Context, a *app.App, many *client.ManyReruns, in api.RerunRequest, o *rerunOptions) error {
 	refused, plans := refusals{}, map[string]planOfOne{}
 	sum := manyPlan{Selected: len(many.Executions), Planned: []planOfOne{}}
@@ -138,7 +138,7 @@ func planMany(ctx context.Context, a *app.App, many *client.ManyReruns, in api.R
 	return nil
 }
 
-// leastRuns is how many executions a rerun runs at least, by its plan.
+// leastRuns is the least number of executions that a rerun runs, by its plan.
 func leastRuns(p *api.RerunPlan) (n int) {
 	if len(p.Tasks) == 0 {
 		return 1
@@ -154,7 +154,7 @@ func leastRuns(p *api.RerunPlan) (n int) {
 	return n
 }
 
-// refusals has, by reason, the executions that cannot run again.
+// refusals are the executions that cannot be rerun, by reason.
 type refusals map[string][]string
 
 func (r refusals) add(b *client.BulkRerun) { r[b.Refused.Detail] = append(r[b.Refused.Detail], b.Of) }
@@ -166,7 +166,7 @@ func (r refusals) count() (n int) {
 	return n
 }
 
-// show says each reason once, the most frequent first.
+// show prints each reason once, the most frequent first.
 func (r refusals) show(a *app.App) {
 	for _, why := range slices.SortedFunc(maps.Keys(r), func(x, y string) int {
 		return cmp.Or(cmp.Compare(len(r[y]), len(r[x])), cmp.Compare(x, y))

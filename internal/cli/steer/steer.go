@@ -1,4 +1,4 @@
-// Package steer has the commands that change what becomes of executions: cancel, kill, retry, rerun.
+// Package steer contains the commands that control existing executions: cancel, kill, retry, rerun.
 package steer
 
 import (

@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// oneAttempt passes on the standard output of one attempt. An attempt may be lost after a part of its output was passed on:
-// the next attempt's output is compared with that part, byte for byte, and what comes behind it is passed on. When it differs,
-// as that of a program that prints the time, nothing more is passed on, and failure says so.
+// oneAttempt forwards the standard output of one attempt. An attempt may be lost after part of its output was forwarded: the
+// next attempt's output is compared with that part, byte for byte, and only the rest is forwarded. If it differs, as for a
+// program that prints the time, nothing more is forwarded, and failure reports that.
 type oneAttempt struct {
 	to     io.Writer
-	passed hash.Hash // of what was passed on
+	passed hash.Hash // of the forwarded bytes
 	bytes  int64     // of that
-	from   int       // the attempt that wrote the last of it
+	from   int       // the attempt that wrote the last forwarded bytes
 
 	attempt int       // that is being read
-	same    hash.Hash // of what attempt wrote where an earlier one had written already
-	left    int64     // how much of that is still to come
+	same    hash.Hash // of the part of attempt's output that an earlier attempt wrote already
+	left    int64     // bytes of that part that are still to come
 	differs bool
 }
 
@@ -30,14 +30,14 @@ func newOneAttempt(to io.Writer) *oneAttempt {
 	return &oneAttempt{to: to, passed: sha256.New()}
 }
 
-// begin prepares for the output of an attempt, unless it is the one that is being read.
+// begin prepares for the output of an attempt, unless it is the current one.
 func (o *oneAttempt) begin(attempt int) {
 	if o.attempt != attempt {
 		o.attempt, o.same, o.left = attempt, sha256.New(), o.bytes
 	}
 }
 
-// write passes on what is not a repetition.
+// write forwards output that is not a repetition.
 func (o *oneAttempt) write(chunk *api.LogChunk) error {
 	o.begin(chunk.Attempt)
 	b := chunk.Bytes()
@@ -56,7 +56,7 @@ func (o *oneAttempt) write(chunk *api.LogChunk) error {
 	return err
 }
 
-// failure says that what was passed on is not the output of the attempt that the execution ended with.
+// failure returns an error if the forwarded output is not that of the attempt with which the execution ended.
 func (o *oneAttempt) failure(end *api.Execution) error {
 	o.begin(end.Attempt)
 	if !o.differs && (o.left == 0 || end.Status != api.Completed) {

@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// awaitedFresh is how long what is said about an execution that waits for an answer or a signal is good for: a question may be asked anew.
+// awaitedFresh is how long the text about an execution that waits for an answer or a signal is reused: the question may change.
 const awaitedFresh = 5 * time.Second
 
-// statusWaiting is shown of an execution that is running and does nothing until an answer or a signal comes.
+// statusWaiting is shown for a running execution that does nothing until an answer or a signal comes.
 const statusWaiting = "waiting"
 
-// awaited says for whose answer, or for which signal, executions wait.
+// awaited finds out whose answer, or which signal, executions wait for.
 type awaited struct {
 	notes map[string]awaitedNote // by execution
 }
@@ -27,7 +27,7 @@ type awaitedNote struct {
 	at   time.Time
 }
 
-// show makes a node of an execution of kind ask or wait that has not ended say what it waits for.
+// show adds to the node of an unfinished execution of kind ask or wait what it waits for.
 func (w *awaited) show(ctx context.Context, c *client.Client, n *terminal.Node, id, kind string, status api.Status) {
 	if status != api.Running || kind != "ask" && kind != "wait" {
 		return
@@ -73,7 +73,7 @@ func awaitedText(ctx context.Context, c *client.Client, id string) (string, erro
 	return text, nil
 }
 
-// wallClock writes a time as the person's clock shows it, with the day where that is another one.
+// wallClock writes a time in the user's time zone, with the day if it is not today.
 func wallClock(t time.Time) string {
 	local := t.Local()
 	if now := time.Now(); local.YearDay() == now.YearDay() && local.Year() == now.Year() {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// cacheFlags say whether an execution may end with an outcome that is kept, and whether its own is kept.
+// cacheFlags decide whether an execution may reuse a kept outcome, and whether its own is kept.
 type cacheFlags struct {
 	flags   *pflag.FlagSet
 	ttl     time.Duration
@@ -27,7 +27,7 @@ func (o *cacheFlags) declare(f *pflag.FlagSet, without string) {
 	f.BoolVar(&o.without, "no-cache", false, without)
 }
 
-// read makes the API's form of the flags. Values that the server checks are not checked here.
+// read converts the flags into the API's form. It leaves checks of values to the server.
 func (o *cacheFlags) read() (*api.Cache, error) {
 	keyed := o.flags.Changed("cache-key")
 	if !o.flags.Changed("cache") {

@@ -26,7 +26,7 @@ import (
 type caseOptions struct {
 	dir           string
 	compare       string
-	tolerance     string // "": not given, which zero is not
+	tolerance     string // "": not given, which differs from zero
 	checker       string
 	interactor    string
 	style         string
@@ -88,7 +88,7 @@ func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *cont
 	return nil
 }
 
-// comparison is how the outputs are compared.
+// comparison is the way in which outputs are compared.
 func (o *caseOptions) comparison(a *app.App) (by api.Comparison, err error) {
 	by.Mode = o.compare
 	flag, file := "--checker", o.checker
@@ -133,7 +133,7 @@ func (o *caseOptions) comparison(a *app.App) (by api.Comparison, err error) {
 	return by, nil
 }
 
-// readCases reads the cases in a directory and the directories in it, in the order in which people count.
+// readCases reads the cases in a directory and its subdirectories, with numbers in natural order.
 func readCases(dir string, from *contents) ([]api.Case, error) {
 	inputs, answers := map[string]string{}, map[string]string{}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
@@ -190,7 +190,7 @@ func readCases(dir string, from *contents) ([]api.Case, error) {
 			return nil, err
 		}
 		if path, ok := answers[name]; ok {
-			c.Expect = &api.Content{} // a large one is filled in when it has been uploaded
+			c.Expect = &api.Content{} // a large one is filled in after its upload
 			if err := from.add(path, 0, func(out api.Content) { *c.Expect = out }); err != nil {
 				return nil, err
 			}
@@ -199,8 +199,8 @@ func readCases(dir string, from *contents) ([]api.Case, error) {
 	return all, nil
 }
 
-// expectAll refuses cases that have no expected output: without a checker such a case would pass with any output of
-// the program, and one misnamed file (2.expected for 2.out) would give full marks.
+// expectAll refuses cases without an expected output: without a checker such a case would pass with any output, and
+// one misnamed file (2.expected for 2.out) would give full marks.
 func expectAll(dir string, cases []api.Case) error {
 	var bare []string
 	for _, c := range cases {
@@ -226,7 +226,7 @@ func expectAll(dir string, cases []api.Case) error {
 	return fmt.Errorf("%s, or give --checker or --interactor, or --no-expect when only the exit code counts", say)
 }
 
-// countedOrder puts 2 before 10.
+// countedOrder orders 2 before 10.
 func countedOrder(a, b string) int {
 	rest := func(s string) (digits, behind string) {
 		n := 0
@@ -260,7 +260,7 @@ func countedOrder(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// followCases passes on what the compiler says, and counts on a terminal: of how many, where that is known (total > 0).
+// followCases forwards the compiler's output, and on a terminal counts the cases: out of total if it is known (> 0).
 func followCases(ctx context.Context, a *app.App, c *client.Client, id string, q *client.LogQuery, total int) error {
 	counting, done := terminal.IsTerminal(a.Err), 0
 	for chunk, err := range c.FollowLogs(ctx, id, *q) {
@@ -291,7 +291,7 @@ func followCases(ctx context.Context, a *app.App, c *client.Client, id string, q
 // writeCases shows how each case ended, and the first difference.
 func writeCases(a *app.App, r *api.CodeResult) {
 	t := output.Titled("CASE", "VERDICT", "TIME", "MEMORY", "")
-	var differs, talked *api.CaseResult // the first that did not pass
+	var differs, talked *api.CaseResult // the first that failed
 	for i, c := range r.Cases {
 		if c.Verdict == api.Skipped {
 			t.Row(c.Name, c.Verdict)
@@ -321,7 +321,7 @@ func writeCases(a *app.App, r *api.CodeResult) {
 	s := r.Summary
 	passed := "passed"
 	if s.Uncompared > 0 && s.Uncompared == s.Passed {
-		passed = "ran" // to its end, with exit code 0: nothing more is known
+		passed = "ran" // to its end, with exit code 0: nothing else is known
 	}
 	output.Printf(a.Out, "\n%d of %s %s", s.Passed, output.Plural(s.Total, "case", "cases"), passed)
 	if s.Uncompared > 0 {

@@ -18,36 +18,35 @@ import (
 )
 
 const (
-	// inlineContent is how many bytes a content may have that goes with the request. Larger ones are uploaded.
+	// inlineContent bounds the bytes of a content inside the request. Larger ones are uploaded.
 	inlineContent = 1 << 20
-	// inlineRequest is how many bytes the contents of one request may have together, as JSON: the API takes 16 MB, and the
-	// program is among them.
+	// inlineRequest bounds the bytes of all contents inside one request, as JSON: the API accepts 16 MB, and the program
+	// is part of them.
 	inlineRequest = 6 << 20
 )
 
-// contents are what a request is given of this machine's files: small ones are in it, large ones are uploaded before it is
-// sent.
+// contents are this machine's files for a request: small ones are inside it, large ones are uploaded before it is sent.
 type contents struct {
 	in     io.Reader // what "-" stands for
 	inline int       // bytes in the request
 	large  []largeContent
 }
 
-// largeContent is a content that is to be uploaded.
+// largeContent is a content to be uploaded.
 type largeContent struct {
 	path  string // of the file
-	spool bool   // the file is a copy, to be removed
+	spool bool   // the file is a temporary copy
 	set   func(api.Content)
 }
 
-// add reads a file and hands it to set: now when it is small, else once it has been uploaded.
+// add reads a file and passes it to set: at once if it is small, else after its upload.
 func (c *contents) add(path string, mode uint32, set func(api.Content)) error {
 	name := path
 	var from io.Reader = c.in
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return err // names the operation and the path
+			return err // err contains the operation and the path
 		}
 		defer func() { _ = f.Close() }()
 		if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -84,7 +83,7 @@ func (c *contents) add(path string, mode uint32, set func(api.Content)) error {
 	return nil
 }
 
-// spool copies what cannot be read twice to a file.
+// spool copies an input that cannot be read twice to a file.
 func spool(begun []byte, rest io.Reader) (path string, err error) {
 	f, err := os.CreateTemp("", "pawl-stdin-")
 	if err != nil {
@@ -100,7 +99,7 @@ func spool(begun []byte, rest io.Reader) (path string, err error) {
 	return f.Name(), nil
 }
 
-// upload sends what is large. What is uploaded already is not sent again.
+// upload uploads the large contents. It skips those that the server has already.
 func (c *contents) upload(ctx context.Context, s *app.Session) error {
 	for _, l := range c.large {
 		b, err := uploadFile(ctx, s, l.path)
@@ -116,7 +115,7 @@ func (c *contents) upload(ctx context.Context, s *app.Session) error {
 func (c *contents) close() {
 	for _, l := range c.large {
 		if l.spool {
-			_ = os.Remove(l.path) // it is among the temporary files
+			_ = os.Remove(l.path) // it is a temporary file
 		}
 	}
 }
@@ -137,10 +136,10 @@ func uploadFile(ctx context.Context, s *app.Session, path string) (*api.Blob, er
 	return b, nil
 }
 
-// placed are the files that a request places beside the program, each with the path that it has here.
+// placed are the files that a request places beside the program, each with its path on this machine.
 type placed map[string]string
 
-// place notes that a file gets a name. Two files cannot have the same.
+// place records a file's name in the request. Two files cannot have the same name.
 func (p placed) place(name, path string) error {
 	if other, taken := p[name]; taken {
 		return exit.Usagef("%s and %s would both be placed as %s: name one of them otherwise, as in NAME=PATH", other, path, name)
@@ -149,8 +148,8 @@ func (p placed) place(name, path string) error {
 	return nil
 }
 
-// nameOf is where a path is placed when nothing else is said: as it stands, with its directories, if it lies beneath the
-// current one, and without them otherwise.
+// nameOf is the default name of a path: the path itself, with its directories, if it lies beneath the current directory,
+// else its last element.
 func nameOf(local string) string {
 	if name := filepath.ToSlash(filepath.Clean(local)); filepath.IsLocal(local) {
 		return name
@@ -158,7 +157,7 @@ func nameOf(local string) string {
 	return filepath.Base(local)
 }
 
-// addFiles adds what --file and --dir name.
+// addFiles adds the files of --file and --dir.
 func (c *contents) addFiles(e *api.Evaluation, files, dirs []string) error {
 	p := placed{}
 	for _, spec := range files {
@@ -214,7 +213,7 @@ func (c *contents) addDir(e *api.Evaluation, p placed, name, local string) error
 	if info, err := os.Stat(local); err == nil && !info.IsDir() {
 		return exit.Usagef("%s is a file: give it with --file", local)
 	}
-	root := filepath.Clean(local) + string(filepath.Separator) // a link to a directory is one
+	root := filepath.Clean(local) + string(filepath.Separator) // a link to a directory counts as one
 	return filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

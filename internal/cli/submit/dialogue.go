@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// dialogueShown is how many lines of a dialogue are shown; -o json has what was kept of it.
+// dialogueShown is the number of lines shown of a dialogue; -o json has all that was kept.
 const dialogueShown = 12
 
 // writeDialogue shows the end of what a program and an interactor wrote to each other.
@@ -26,7 +26,7 @@ func writeDialogue(a *app.App, c *api.CaseResult) {
 			lines = append(lines, "…")
 		}
 		text, shown := turn.Text, terminal.Clean
-		if len(turn.Base64) > 0 { // Text has U+FFFD in place of bytes that are not UTF-8; a line is shown as a Go string: \xff
+		if len(turn.Base64) > 0 { // Text has U+FFFD for bytes that are not UTF-8; a line is shown as a Go string: \xff
 			text, shown = string(turn.Base64), strconv.Quote
 		}
 		for line := range strings.Lines(text) {

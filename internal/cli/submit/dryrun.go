@@ -10,11 +10,11 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// dryRunHelp is of the flag --dry-run.
+// dryRunHelp is the help text of the flag --dry-run.
 const dryRunHelp = "say what it would be accepted as, or everything that is wrong with it, and run nothing"
 
-// writeCheck prints what a submission would be accepted as. What would be refused is a wrong use of the command, as it
-// is without --dry-run.
+// writeCheck prints the result of the check of a submission. A submission that would be refused is a wrong use of the
+// command, as it is without --dry-run.
 func writeCheck(a *app.App, v *api.SubmissionCheck, f output.Format) error {
 	if f != output.AsTable && f != output.AsWide {
 		if err := output.WriteData(a.Out, f, v); err != nil {

@@ -173,7 +173,7 @@ func evalWith(ctx context.Context, a *app.App, s *app.Session, e *api.Evaluation
 	return evaluated(ctx, a, s, x, o, cases)
 }
 
-// evaluation puts the request together, and says what is to be uploaded before it is sent.
+// evaluation builds the request, and the contents that must be uploaded before it is sent.
 func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *contents, err error) {
 	c := &contents{in: a.In}
 	defer func() {
@@ -200,7 +200,7 @@ func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *
 	e := &api.Evaluation{Code: api.Code{Source: string(program), Std: o.std, Flags: o.flags, Args: o.args, Env: o.env, Collect: o.collect,
 		Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
 		Concurrency: concurrency, Rate: rate, NoCache: o.cache.without}
-	// A server runs the program by its own runtimes, and the flag says which of them.
+	// A server runs the program in its own runtimes, and the flag selects one of them.
 	if server := a.Config.Text("server"); server != "" && a.Config.Source["runtime"] == "--runtime" {
 		names := a.Config.List("runtime")
 		if len(names) != 1 {
@@ -250,7 +250,7 @@ func languageOf(a *app.App, given, file string, program []byte) (string, error) 
 	if given != "" {
 		name, ok := set.Resolve(given)
 		if !ok && a.Config.Text("server") != "" && language.CheckName(strings.ToLower(given)) == nil {
-			return strings.ToLower(given), nil // the server knows what its workers have
+			return strings.ToLower(given), nil // the server knows the languages of its workers
 		}
 		if !ok {
 			if lacks := a.Config.Languages.Install(given); lacks != "" {
@@ -282,7 +282,7 @@ func languageOf(a *app.App, given, file string, program []byte) (string, error) 
 	return "", exit.Usagef("the language of %s cannot be told: give --language, one of %s", file, known)
 }
 
-// evaluated passes on what the program writes until it has ended, and returns what to exit with.
+// evaluated forwards the program's output until it has ended, and returns the exit code.
 func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, o *evalOptions, cases int) error {
 	presses := app.Interruptions(ctx)
 	follow, stop := s.Within(context.WithoutCancel(ctx))
@@ -290,7 +290,7 @@ func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution
 	over := make(chan error, 1)
 	printed := newOneAttempt(a.Out)
 	stdout := printed.write
-	if o.interactive { // its output answers what is typed, and is shown to a person as it comes
+	if o.interactive { // its output responds to the input, and is shown to a person as it comes
 		stdout = chunksTo(a.Out)
 	}
 	go func() {
@@ -307,7 +307,7 @@ func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution
 		})
 	}()
 	go sayWhileItWaits(follow, a, s, x.ID)
-	refused := make(chan error, 1) // why the program is not given all that comes on standard input
+	refused := make(chan error, 1) // the reason why the program does not get all of standard input
 	if o.interactive {
 		go func() {
 			if err := sendStdin(follow, a, s, x.ID, 0); err != nil {
@@ -335,7 +335,7 @@ func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution
 			}
 			a.Say("pawl: killing it; Ctrl-C again leaves without waiting")
 			go kill("interrupted")
-		case cut = <-refused: // without the rest it would wait until its limits, or go on with a part
+		case cut = <-refused: // without the rest the program would wait until its limits, or continue with a part
 			a.Say("pawl: stdin: %v; killing it", cut)
 			go kill("its input was refused")
 		}
@@ -388,8 +388,8 @@ func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution
 	return &exit.Error{Code: code}
 }
 
-// writeCached writes what the program wrote whose outcome was kept: what did not run has no logs. All of it is there,
-// since an output in which something is left out has more bytes than are kept.
+// writeCached writes the kept output of an earlier execution: one that did not run has no logs. The kept output is
+// complete: a truncated one is not reused.
 func writeCached(a *app.App, x *api.Execution, r *api.CodeResult) error {
 	a.Say("pawl: cached: outcome of %s, %s did not run", x.ReusedOf, x.ID)
 	_, err := a.Out.Write(append([]byte(r.Stdout), r.StdoutBase64...))
@@ -399,7 +399,7 @@ func writeCached(a *app.App, x *api.Execution, r *api.CodeResult) error {
 	return err
 }
 
-// evalResult is what -o json prints: the execution's end and, beside it, what the program did.
+// evalResult is the output of -o json: the execution's end and the program's result.
 type evalResult struct {
 	ID       string     `json:"id"`
 	Status   api.Status `json:"status"`
@@ -410,10 +410,10 @@ type evalResult struct {
 	api.CodeResult
 }
 
-// passOn writes what the program writes, as it comes, and keeps in q how far it has come.
+// passOn writes the program's output as it comes, and keeps the position in q.
 func passOn(ctx context.Context, a *app.App, c *client.Client, id string, q *client.LogQuery, stdout func(*api.LogChunk) error) error {
 	before, _, _ := strings.Cut(q.After, ".")
-	attempt, _ := strconv.Atoi(before) // 0: nothing was read before
+	attempt, _ := strconv.Atoi(before) // 0: nothing was read yet
 	for chunk, err := range c.FollowLogs(ctx, id, *q) {
 		if err != nil {
 			return err
@@ -435,7 +435,7 @@ func passOn(ctx context.Context, a *app.App, c *client.Client, id string, q *cli
 	return nil
 }
 
-// chunksTo writes to w what an attempt wrote.
+// chunksTo writes an attempt's output to w.
 func chunksTo(w io.Writer) func(*api.LogChunk) error {
 	return func(chunk *api.LogChunk) error {
 		_, err := w.Write(chunk.Bytes())
@@ -443,7 +443,7 @@ func chunksTo(w io.Writer) func(*api.LogChunk) error {
 	}
 }
 
-// saveCollected writes the files that the program left beneath dir, and nowhere else.
+// saveCollected writes the program's files beneath dir, and nowhere else.
 func saveCollected(ctx context.Context, s *app.Session, id string, r *api.CodeResult, dir string) error {
 	if len(r.Files) == 0 {
 		return nil
@@ -467,7 +467,7 @@ func saveCollected(ctx context.Context, s *app.Session, id string, r *api.CodeRe
 	return nil
 }
 
-// saveFile writes one file: what is in the result as it is, what is kept elsewhere as it comes.
+// saveFile writes one file, from the result or from the blob store.
 func saveFile(ctx context.Context, s *app.Session, id string, f *api.ResultFile, root *os.Root) error {
 	path := filepath.FromSlash(f.Path)
 	if f.Content != nil {

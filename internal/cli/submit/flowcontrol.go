@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/duration"
 )
 
-// flowControl are the flags for the concurrency key and the rate of an execution, and for when it may start.
+// flowControl are the flags for the concurrency key, the rate and the start time of an execution.
 type flowControl struct {
 	concurrency, whenFull, fairBy string
 	weight                        int
@@ -36,7 +36,7 @@ func (o *flowControl) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.over, "over", "", "with --rate, above the limit: delay (the default), or drop")
 }
 
-// read makes the API's form of the flags. Values that the server checks are not checked here.
+// read converts the flags into the API's form. It leaves checks of values to the server.
 func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 	if o.concurrency != "" {
 		key, limit, ok := cutLast(o.concurrency, "=")
@@ -63,8 +63,8 @@ func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 	return k, r, nil
 }
 
-// start reads --at and --in. Without them both results are zero, and the execution may start at once. A time that is
-// past is accepted, because a script may run late; a message says that it is past, in case it was mistyped.
+// start reads --at and --in. Without them both results are zero, and the execution may start at once. A past time is
+// accepted, because a script may run late; a message reports it, in case it was mistyped.
 func (o *flowControl) start(a *app.App) (at time.Time, in api.Duration, err error) {
 	switch {
 	case o.at != "" && o.in != 0:

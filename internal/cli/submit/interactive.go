@@ -16,9 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// sendStdin gives an interactive evaluation what this process reads on its own standard input, from an offset of its
-// stdin on, until an end of file or the end of the evaluation. What cannot be sent just now is sent later. The error says why
-// the rest will not be sent.
+// sendStdin sends this process's standard input to an interactive evaluation, from an offset of its stdin on, until an end of
+// file or the end of the evaluation. It retries when sending fails temporarily. The error says why the rest is not sent.
 func sendStdin(ctx context.Context, a *app.App, s *app.Session, id string, offset int64) error {
 	buf := make([]byte, 64<<10)
 	for {
@@ -42,7 +41,7 @@ func sendStdin(ctx context.Context, a *app.App, s *app.Session, id string, offse
 	}
 }
 
-// sendPiece sends a piece until the server has taken it, or refuses it for a reason that no repetition changes.
+// sendPiece sends a piece until the server has accepted it, or refuses it for a permanent reason.
 func sendPiece(ctx context.Context, a *app.App, s *app.Session, id string, offset *int64, piece []byte, last bool) error {
 	for told := false; ; {
 		w := s.Current().WriteStdin(ctx, id, *offset)
@@ -58,7 +57,7 @@ func sendPiece(ctx context.Context, a *app.App, s *app.Session, id string, offse
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !errors.As(err, &refused) || refused.Status >= 500:
-			// The follower of the output finds out whether the engine is gone for good.
+			// The reader of the output finds out whether the engine is gone for good.
 			if !told {
 				told = true
 				a.Say("pawl: stdin is sent again when the server answers: %v", err)
@@ -151,7 +150,7 @@ func attach(ctx context.Context, a *app.App, s *app.Session, id string, quiet bo
 	return &exit.Error{Code: exit.CodeOf(end.Status)}
 }
 
-// lastLog is the cursor behind everything that an execution has written.
+// lastLog is the cursor after all output of an execution so far.
 func lastLog(ctx context.Context, c *client.Client, id string) (string, error) {
 	var q client.LogQuery
 	for {

@@ -1,4 +1,4 @@
-// Package submit has the commands that give an engine something to run, and follow it to its end: run, eval, upload, attach.
+// Package submit contains the commands that submit work to an engine, and follow it to its end: run, eval, upload, attach.
 package submit
 
 import (
@@ -169,7 +169,7 @@ func run(ctx context.Context, a *app.App, what string, o *RunOptions) error {
 	}, o.detach, o.format)
 }
 
-// mainOf is the definition that running a file means: its first workflow, or its first action.
+// mainOf is the definition that is run for a file: its first workflow, or its first action.
 func mainOf(defs []*definition.Definition) *definition.Definition {
 	for _, d := range defs {
 		if d.Kind == definition.KindWorkflow {
@@ -198,7 +198,7 @@ func submitAndWatch(ctx context.Context, a *app.App, submit func(context.Context
 	})
 }
 
-// refused is the error of a submission: what the server finds invalid is a wrong use of the command.
+// refused converts the error of a submission: a submission that the server finds invalid is a wrong use of the command.
 func refused(err error) error {
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == api.ProblemInvalid {
 		return &exit.Error{Code: exit.Misuse, Err: err}
@@ -206,7 +206,7 @@ func refused(err error) error {
 	return err
 }
 
-// InputOf puts the input together from --input and --set; nil when neither is given.
+// InputOf builds the input from --input and --set; nil if neither is given.
 func InputOf(a *app.App, o *RunOptions) (json.RawMessage, error) {
 	raw, err := a.GivenJSON("--input", o.Input)
 	if err != nil || len(o.Set) == 0 {
@@ -215,7 +215,7 @@ func InputOf(a *app.App, o *RunOptions) (json.RawMessage, error) {
 	return WithFields(raw, o.Set)
 }
 
-// WithFields carries out every --set on an input.
+// WithFields applies every --set to an input.
 func WithFields(input []byte, set []string) (json.RawMessage, error) {
 	fields := map[string]any{}
 	if len(bytes.TrimSpace(input)) > 0 {
@@ -246,7 +246,7 @@ func WithFields(input []byte, set []string) (json.RawMessage, error) {
 	return b, nil
 }
 
-// setField carries out one --set.
+// setField applies one --set.
 func setField(fields map[string]any, s string) error {
 	path, text, ok := strings.Cut(s, "=")
 	names := strings.Split(path, ".")
@@ -272,7 +272,7 @@ func setField(fields map[string]any, s string) error {
 	return nil
 }
 
-// valueOf reads the value of a --set: JSON, or else a text. JSON of which a part would be lost is neither.
+// valueOf parses the value of a --set as JSON, or else takes it as a string. JSON that would lose a part is an error.
 func valueOf(text string) (value any, err error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("the text is not UTF-8: encode it as UTF-8")

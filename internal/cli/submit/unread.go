@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasUnread reports whether something was piped into this command that it has not read. A file that it was redirected from does
-// not count: loops such as "while read f; do pawl eval $f; done < list" have the list there.
+// hasUnread reports whether this command got piped input that it has not read. A redirected file does not count: loops such as
+// "while read f; do pawl eval $f; done < list" have their list there.
 func hasUnread(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {

@@ -37,7 +37,7 @@ pawl eval uploads large content automatically.`,
 	return c
 }
 
-// uploaded is what -o json prints of a file.
+// uploaded is the output of -o json for a file.
 type uploaded struct {
 	File string `json:"file"`
 	api.Blob
@@ -52,7 +52,7 @@ func upload(ctx context.Context, a *app.App, s *app.Session, files []string, f o
 			if err != nil {
 				return fmt.Errorf("keep standard input until it is uploaded: %w", err)
 			}
-			defer func() { _ = os.Remove(copied) }() // it is among the temporary files
+			defer func() { _ = os.Remove(copied) }() // it is a temporary file
 			path = copied
 		}
 		b, err := uploadFile(ctx, s, path)

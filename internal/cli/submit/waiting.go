@@ -12,13 +12,13 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// patienceWithWork is how long an execution may wait for a worker until that is worth a line.
+// patienceWithWork is how long an execution may wait for a worker before that is reported.
 const patienceWithWork = 3 * time.Second
 
-// waiting says why executions do not start, each reason once.
+// waiting reports why executions do not start, each reason once.
 type waiting struct {
 	say   func(line string)
-	asked map[string]time.Time // when an execution that waits is asked about next, by its id
+	asked map[string]time.Time // by id, when to ask about a waiting execution next
 	said  map[string]bool      // reasons without their figures
 }
 
@@ -26,10 +26,10 @@ func newWaiting(say func(string)) *waiting {
 	return &waiting{say: say, asked: map[string]time.Time{}, said: map[string]bool{}}
 }
 
-// figures are what tells two executions with the same reason apart.
+// figures matches the parts in which texts with the same reason differ.
 var figures = regexp.MustCompile(`ex_[0-9a-z]+|[0-9]+(st|nd|rd|th)?`)
 
-// look asks about an execution that has not begun and waits for no moment of its own.
+// look asks about an execution that has not started and does not wait for a time.
 func (w *waiting) look(ctx context.Context, c *client.Client, id, name string, status api.Status, wake time.Time) {
 	if !wake.IsZero() || status != api.Requested && status != api.Scheduled {
 		return
@@ -58,7 +58,7 @@ func (w *waiting) look(ctx context.Context, c *client.Client, id, name string, s
 	w.say(line)
 }
 
-// lookAtTasks asks about one execution of each task that has none running.
+// lookAtTasks asks about one execution of each task without a running one.
 func (w *waiting) lookAtTasks(ctx context.Context, c *client.Client, tasks *api.Tasks) {
 	for _, t := range tasks.Tasks {
 		var first *api.TaskExecution
@@ -77,13 +77,13 @@ func (w *waiting) lookAtTasks(ctx context.Context, c *client.Client, tasks *api.
 	}
 }
 
-// sayWhileItWaits says why a program does not start, until it does.
+// sayWhileItWaits reports why a program does not start, until it does.
 func sayWhileItWaits(ctx context.Context, a *app.App, s *app.Session, id string) {
 	w := newWaiting(func(line string) { a.Say("%s", line) })
 	for instance.WaitFor(ctx, time.Second) == nil {
 		x, err := s.Current().Get(ctx, id)
 		if err != nil {
-			continue // a server that is gone for good is reported where the output is read
+			continue // the reader of the output reports a server that is gone for good
 		}
 		if x.Status.Terminal() || x.Status == api.Running {
 			return

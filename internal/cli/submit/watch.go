@@ -19,11 +19,11 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// shownItems is how many items of a task are shown.
+// shownItems is the number of items shown per task.
 const shownItems = 100
 
-// Watch shows an execution until it has ended, prints its outcome, and returns what to exit with. On the first
-// interruption it cancels the execution.
+// Watch shows an execution until it has ended, prints its outcome, and returns the exit code as an error. On
+// the first interruption it cancels the execution.
 func Watch(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, f output.Format) error {
 	interrupts := app.Interruptions(ctx)
 	follow, stop := s.Within(context.WithoutCancel(ctx))
@@ -112,12 +112,12 @@ type watcher struct {
 	view    terminal.View
 	waiting *waiting
 	awaited awaited
-	names   map[string]string // what an item is about, by execution
-	errors  map[string]string // why an item failed, by execution
+	names   map[string]string // description of an item, by execution
+	errors  map[string]string // reason of an item's failure, by execution
 	logs    map[string]*tail
 }
 
-// tail is the last line of an execution's log, as far as it has been read.
+// tail is the last line of an execution's log, as far as it was read.
 type tail struct {
 	after string
 	line  string
@@ -162,7 +162,7 @@ func (w *watcher) run(ctx context.Context) error {
 			return w.last(ctx)
 		case <-logs.C:
 		}
-		if !last.Status.Terminal() { // the end is shown when all of it is known
+		if !last.Status.Terminal() { // the end is shown once all of it is known
 			w.readTails(ctx, &last)
 			w.show(ctx, x, &last)
 			w.waiting.lookAtTasks(ctx, w.client, &last)
@@ -170,7 +170,7 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 }
 
-// last shows how everything ended.
+// last shows the final state of everything.
 func (w *watcher) last(ctx context.Context) error {
 	x, err := w.client.Get(ctx, w.id)
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *watcher) last(ctx context.Context) error {
 	return nil
 }
 
-// single watches an execution that is no workflow.
+// single watches an execution that is not a workflow.
 func (w *watcher) single(ctx context.Context) error {
 	for {
 		x, err := w.client.Get(ctx, w.id)
@@ -218,13 +218,13 @@ func executionNode(name string, x *api.Execution) terminal.Node {
 	return n
 }
 
-// since is when an execution came to stand as it does; zero where its times do not say.
+// since is the time of an execution's last change of status; zero if its times do not show it.
 func since(s api.Status, attempt int, created, claimed, started, finished time.Time) time.Time {
 	switch {
 	case s.Terminal():
 		return finished
 	case s == api.Running && attempt > 1:
-		return claimed // about then: started is of the first attempt
+		return claimed // approximately: started is that of the first attempt
 	case s == api.Running:
 		return started
 	case s == api.Provisioning:
@@ -235,7 +235,7 @@ func since(s api.Status, attempt int, created, claimed, started, finished time.T
 	return created
 }
 
-// waitNote says what something waits for, as far as its own row shows it.
+// waitNote says what an execution waits for, as far as its own row shows it.
 func waitNote(attempt int, wake time.Time, key string) string {
 	switch left := time.Until(wake); {
 	case !wake.IsZero() && left > 0 && attempt > 1:
@@ -265,9 +265,9 @@ func (w *watcher) show(ctx context.Context, x *api.Execution, tasks *api.Tasks) 
 	w.view.Show(tree)
 }
 
-// dateSkipped gives skipped tasks the time of the decision, which is that of the last end among what they need. Tasks that need nothing
-// are decided when the workflow starts, and those for which something never ended, when the workflow ends. tree has a child for each
-// task, in their order.
+// dateSkipped gives skipped tasks the time of the decision, which is the latest end among the tasks that they need. Tasks without needs
+// are decided when the workflow starts, and tasks of which a need never ended, when the workflow ends. tree has a child for each task,
+// in their order.
 func dateSkipped(tree *terminal.Node, tasks []api.Task) {
 	at := make(map[string]time.Time, len(tasks))
 	for i := range tasks {
@@ -276,7 +276,7 @@ func dateSkipped(tree *terminal.Node, tasks []api.Task) {
 		}
 		at[tasks[i].Name] = tree.Children[i].Since
 	}
-	for range tasks { // the tasks of a chain are dated one after the other
+	for range tasks { // the tasks of a chain get their time one after the other
 		more := false
 		for i := range tasks {
 			if tasks[i].Status != "skipped" || !tree.Children[i].Since.IsZero() {
@@ -342,7 +342,7 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 	return n
 }
 
-// about says what an item is about, from what it was given: people know their items by name and not by number.
+// about describes an item by its input: users know their items by name and not by number.
 func (w *watcher) about(ctx context.Context, x api.TaskExecution) string {
 	if name, ok := w.names[x.ID]; ok {
 		return name
@@ -355,7 +355,7 @@ func (w *watcher) about(ctx context.Context, x api.TaskExecution) string {
 	return name
 }
 
-// failure says why an item did not complete.
+// failure is the reason why an item did not complete.
 func (w *watcher) failure(ctx context.Context, x api.TaskExecution) string {
 	if !x.Status.Terminal() || x.Status == api.Completed {
 		return ""
@@ -370,7 +370,7 @@ func (w *watcher) failure(ctx context.Context, x api.TaskExecution) string {
 	return why
 }
 
-// aboutInput looks for what tells one input from another at a glance.
+// aboutInput looks for a short text that distinguishes one input from another.
 func aboutInput(raw json.RawMessage) string {
 	var in struct {
 		Name, ID, URL, Model, Duration any
@@ -398,7 +398,7 @@ func aboutInput(raw json.RawMessage) string {
 	return ""
 }
 
-// readTails reads on in the logs of what is running, and once more in those of what has ended.
+// readTails continues to read the logs of running executions, and reads those of ended ones once more.
 func (w *watcher) readTails(ctx context.Context, tasks *api.Tasks) {
 	most := 20
 	for _, t := range tasks.Tasks {
@@ -422,7 +422,7 @@ func (w *watcher) tailOf(id string) string {
 	return ""
 }
 
-// readTail reads on in one log and returns its last line. A log that cannot be read just now is read the next time.
+// readTail continues to read one log and returns its last line. If reading fails, the next call tries again.
 func (w *watcher) readTail(ctx context.Context, id string) string {
 	t := w.logs[id]
 	if t == nil {
