@@ -45,14 +45,14 @@ var (
 	qInsertKey = sql(`INSERT INTO idempotency (key, n, hash) VALUES (?, ?, ?)`)
 )
 
-// parts write the parts of a decision. Their order matters: rows that name executions come after these.
+// parts write the parts of a decision. Their order matters: executions come before the rows that refer to them.
 var parts = []func(*tx, *store.Delta) error{
 	(*tx).putExecutions, (*tx).putWorkflows, (*tx).putAttached, (*tx).putSignals, (*tx).putRest,
 }
 
 // Apply implements store.Tx.
 func (t *tx) Apply(_ context.Context, d store.Delta) error {
-	t.delta = d // the address of d itself would put a kilobyte on the heap for each call
+	t.delta = d // the address of d itself would allocate a kilobyte on the heap for each call
 	defer func() { t.delta = store.Delta{} }()
 	for _, put := range parts {
 		if err := put(t, &t.delta); err != nil {
@@ -62,7 +62,7 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 	return nil
 }
 
-// putExecutions writes executions. All new ones get their numbers first: one may name another, as its parent.
+// putExecutions writes executions. All new ones get their numbers first, because one may refer to another as its parent.
 func (t *tx) putExecutions(d *store.Delta) error {
 	for _, x := range d.Drafts {
 		if !x.New {
@@ -85,7 +85,7 @@ func (t *tx) putExecutions(d *store.Delta) error {
 	return nil
 }
 
-// putWorkflows writes how far workflows are.
+// putWorkflows writes the progress of workflows.
 func (t *tx) putWorkflows(d *store.Delta) error {
 	for _, m := range d.Workflows.Marks {
 		if err := t.mark(m); err != nil {
@@ -104,8 +104,7 @@ func (t *tx) putWorkflows(d *store.Delta) error {
 	return nil
 }
 
-// putAttached writes what else belongs to executions: their idempotency keys, their input, the uploads that they
-// hold, and what reruns reuse.
+// putAttached writes the other rows of executions: idempotency keys, input, references to uploads, and the outcomes that reruns reuse.
 func (t *tx) putAttached(d *store.Delta) error {
 	for _, k := range d.Keys {
 		n, err := t.mustNumber(k.Execution)
@@ -126,7 +125,7 @@ func (t *tx) putAttached(d *store.Delta) error {
 	return t.Reuse(ctx, d.Workflows.Reuses)
 }
 
-// putSignals writes signals, and what rules make of them. Windows are closed before their enforcements are written.
+// putSignals writes signals and the enforcements of rules. Windows are closed before their enforcements are written.
 func (t *tx) putSignals(d *store.Delta) error {
 	ctx := context.Background()
 	if err := t.Match(ctx, d.Signals.Matched); err != nil {
@@ -147,7 +146,7 @@ func (t *tx) putSignals(d *store.Delta) error {
 	return t.PutEnforcements(ctx, d.Rules.Enforcements)
 }
 
-// putRest writes what else a decision changes.
+// putRest writes all other parts of a decision.
 func (t *tx) putRest(d *store.Delta) error {
 	ctx := context.Background()
 	if err := t.PutRest(ctx, d); err != nil {
@@ -159,7 +158,7 @@ func (t *tx) putRest(d *store.Delta) error {
 	return t.PutKept(ctx, d.Kept)
 }
 
-// taken turns the error that a row exists already into a conflict, since another writer was first.
+// taken turns the error of an existing row into a conflict, because another writer was first.
 func taken(err error) error {
 	var e *sqliteError
 	if errors.As(err, &e) && (e.code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.code == sqlite3.SQLITE_CONSTRAINT_UNIQUE) {

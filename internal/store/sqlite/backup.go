@@ -11,15 +11,15 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Backup copies a store to a file that must not exist, and its logs to the file beside it. It may run while this or another
-// process works on the store. Each copy is one state of its database, and the state of the logs is not older than that of the
-// rest, so ended executions have their logs. During the copy the write-ahead log cannot be emptied.
+// Backup copies a store to a new file, and its logs to the file next to it. It may run while this or another process uses the store. Each
+// copy is one state of its database, and the state of the logs is not older than the other, so ended executions have all their logs. During
+// the copy the write-ahead log cannot be emptied.
 func Backup(ctx context.Context, from, to string) error {
 	if err := mainSchema.copy(ctx, from, to); err != nil {
 		return fmt.Errorf("back up %s: %w", from, err)
 	}
 	err := logsSchema.copy(ctx, logsOf(from), logsOf(to))
-	if errors.Is(err, fs.ErrNotExist) { // it is made when the copy is opened
+	if errors.Is(err, fs.ErrNotExist) { // it is created when the copy is opened
 		err = nil
 	}
 	if err == nil {
@@ -31,15 +31,15 @@ func Backup(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// logsOf is the file of the logs of a store.
+// logsOf returns the path of a store's logs.
 func logsOf(path string) string { return path + "-logs" }
 
-// copy writes one state of a database to a new file, and returns when the file is on the disk.
+// copy writes one state of a database to a new file, and returns when the file is on disk.
 func (m schema) copy(ctx context.Context, from, to string) (err error) {
 	if _, err := os.Stat(from); err != nil {
 		return err
 	}
-	c, err := open(from, sqlite3.SQLITE_OPEN_READWRITE) // SQLite must be able to write beside the file, to read a log that a dead process has left
+	c, err := open(from, sqlite3.SQLITE_OPEN_READWRITE) // SQLite must be able to write next to the file, to read the log of a dead process
 	if err != nil {
 		return explain(from, err)
 	}

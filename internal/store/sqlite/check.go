@@ -109,7 +109,7 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 	return relational.CheckLed(context.Background(), c, f, []*flow.Execution{x})
 }
 
-// checkReused compares an execution with the execution whose outcome it reused, if that still exists.
+// checkReused compares an execution with the one whose outcome it reused, if that still exists.
 func (c *conn) checkReused(f *verification.Findings, x *flow.Execution) error {
 	n, ok, err := c.number(x.ReusedOf)
 	if err != nil || !ok {
@@ -129,7 +129,7 @@ var (
 		LEFT JOIN children c ON c.workflow = ? AND c.attempt = ? AND c.task = ? AND c.idx = ? LEFT JOIN live l ON l.n = ? LEFT JOIN ended d ON d.n = ?`)
 )
 
-// checkLive recomputes the columns that follow from the other columns of an execution.
+// checkLive recomputes the columns that are derived from other columns of an execution.
 func (c *conn) checkLive(f *verification.Findings, n int64, x *flow.Execution) error {
 	s := c.use(qDerived).int(n)
 	if s.next() {
@@ -159,8 +159,7 @@ func (c *conn) checkChild(f *verification.Findings, n int64, x *flow.Execution) 
 	return s.done()
 }
 
-// tableRule is a query that finds rows which break an invariant. It returns an execution's id (or null) and a description of
-// the fault.
+// tableRule is a query for rows that break an invariant. It returns an execution's id (or null) and a description of the error.
 type tableRule struct {
 	invariant int
 	q         *query

@@ -13,34 +13,33 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// checkpointer moves the write-ahead log into the database file, beside the writer and not within its commits. A log that is
-// never moved to its end can never be written from its start again, and so grows for ever. When it has become long all the
-// same, the checkpointer holds the writer while it moves the last pages.
+// checkpointer moves the write-ahead log into the database file, concurrently with the writer and not within its commits. The log can be
+// written from its start again only after it was moved completely; otherwise it grows forever. When it has become long all the same, the
+// checkpointer blocks the writer while it moves the last pages.
 type checkpointer struct {
 	c          *conn
-	writeToken chan struct{} // full while the writer may take it
+	writeToken chan struct{} // full while the writer may take the token
 	pages      atomic.Int32  // length of the log
 	commits    atomic.Int64
-	resting    atomic.Bool // the log is empty and not being watched: the next commit must say that it is not empty any more
+	resting    atomic.Bool // the log is empty and not being watched: the next commit must report that it is not empty any more
 	wake       chan struct{}
 	quit       chan struct{}
 	stopped    sync.WaitGroup
 }
 
 const (
-	// walSoft is the length in pages from which the log is checkpointed beside the writer. From walHard on the writer is slowed
-	// down, by a millisecond for each walSlower pages beyond it and by slowest at most. It is held when walRest pages or
-	// fewer are left to move: moving 1,000 pages of 4 KB takes some 20 ms.
+	// walSoft is the length in pages from which the log is checkpointed concurrently with the writer. From walHard on, the writer is slowed
+	// down by a millisecond for each walSlower pages above it, and by slowest at most. It is blocked when at most walRest pages are left to
+	// move: moving 1,000 pages of 4 KB takes some 20 ms.
 	walSoft   = 2000
 	walHard   = 8000
 	walSlower = 100
 	walRest   = 1000
 	slowest   = 50 * time.Millisecond
-	// checkpointTries is how often the store checkpoints its log while the writer goes on. After that it holds the writer
-	// for the rest of the log, however long that is.
+	// checkpointTries is how often the store checkpoints its log while the writer continues. After that it blocks the writer for the rest of
+	// the log, however long that is.
 	checkpointTries = 20
-	// idle is how often a log that is not empty is looked at. If nothing was written in between, it is moved to its end
-	// and emptied.
+	// idle is the interval at which a log that is not empty is checked. If nothing was written in between, it is moved completely and emptied.
 	idle = time.Second
 )
 
@@ -98,11 +97,11 @@ func (k *checkpointer) run() {
 			}
 			k.resting.Store(true)
 			if k.commits.Load() == seen || !k.resting.CompareAndSwap(true, false) {
-				tick.Stop() // from now on a commit resets it
+				tick.Stop() // from here on a commit starts the timer again
 			}
 		}
 		if err != nil {
-			// The pages that were not moved stay in the log, and a later commit tries again.
+			// The remaining pages stay in the log, and a later commit tries again.
 			slog.Warn("moving the write-ahead log into the database file failed; it will be tried again", "error", err)
 		}
 	}
@@ -137,14 +136,14 @@ func (k *checkpointer) checkpointAlone(mode int32) error {
 	return err
 }
 
-// stop ends the checkpoints. What is left of the log is moved when the last connection closes.
+// stop ends the checkpoints. The rest of the log is moved when the last connection closes.
 func (k *checkpointer) stop() error {
 	close(k.quit)
 	k.stopped.Wait()
 	return k.c.close()
 }
 
-// checkpoint moves those pages of the log that no reader needs, and returns how many of its pages have been moved.
+// checkpoint moves the pages of the log that no reader needs, and returns how many pages of the log are moved.
 func (c *conn) checkpoint(mode int32) (moved int32, err error) {
 	p := libc.Xmalloc(c.tls, types.Size_t(unsafe.Sizeof(moved)))
 	if p == 0 {
@@ -169,7 +168,7 @@ func (c *conn) watchLog() error {
 	return nil
 }
 
-// noteLog is called by SQLite at a commit. The function value itself is what the library takes for a C function.
+// noteLog is called by SQLite at a commit. The library takes the function value itself for a C function.
 var noteLog = &struct {
 	f func(tls *libc.TLS, arg, db, name uintptr, pages int32) int32
 }{func(_ *libc.TLS, arg, _, _ uintptr, pages int32) int32 {
@@ -177,5 +176,5 @@ var noteLog = &struct {
 	return sqlite3.SQLITE_OK
 }}
 
-// logLength is the length of the log in pages after the connection's last commit.
+// logLength returns the length of the log in pages after the connection's last commit.
 func (c *conn) logLength() int32 { return *(*int32)(at(c.logPages)) }

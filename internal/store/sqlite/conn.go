@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// conn is one connection to SQLite. It calls the library directly and not through database/sql: binding a value copies it into
-// memory of the statement, reading one copies it out, and no value is converted to an interface. A decision runs a dozen small
-// statements for an execution, for which database/sql needs more time than SQLite itself.
+// conn is one connection to SQLite. It calls the library directly and not through database/sql: binding a value copies it into the
+// statement's memory, reading a value copies it out, and no value is converted to an interface. A decision runs a dozen small statements
+// for an execution, and database/sql would need more time for them than SQLite itself.
 //
-// A conn is used by one goroutine at a time. Only interrupt may be called from another.
+// A conn is for one goroutine at a time. Only interrupt may be called from another goroutine.
 type conn struct {
 	tls   *libc.TLS
 	db    uintptr
@@ -28,7 +28,7 @@ type conn struct {
 	logPages uintptr // see watchLog
 }
 
-// query is a statement's text and its place in every connection's list of prepared statements.
+// query is a statement's text with its index in every connection's list of prepared statements.
 type query struct {
 	text string
 	slot int
@@ -36,7 +36,7 @@ type query struct {
 
 var queries int
 
-// sql declares a statement. It is called for package variables only, so the slots are fixed before a connection exists.
+// sql declares a statement. It is called only for package variables, so the slots are fixed before a connection exists.
 func sql(text string) *query {
 	queries++
 	return &query{text: text, slot: queries - 1}
@@ -71,8 +71,8 @@ func open(path string, flags int32) (*conn, error) {
 	return c, nil
 }
 
-// keepPlans makes statements keep the plan with which they were prepared. Otherwise SQLite prepares a statement again whenever
-// a parameter is bound that the planner has looked at, such as that of LIMIT: a sixth of the time of a busy engine.
+// keepPlans makes statements keep the plan with which they were prepared. Otherwise SQLite prepares a statement again whenever a parameter
+// is bound that the planner has used, such as that of LIMIT: a sixth of the time of a busy engine.
 func (c *conn) keepPlans() error {
 	args := libc.Xmalloc(c.tls, 2*8) // libc passes each argument in 8 bytes
 	if args == 0 {
@@ -85,7 +85,7 @@ func (c *conn) keepPlans() error {
 	return nil
 }
 
-// neverWait makes a lock of another connection an error at once.
+// neverWait makes a lock of another connection fail at once.
 func (c *conn) neverWait() { sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, 0) }
 
 // close finalizes every statement and closes the connection.
@@ -110,7 +110,7 @@ func (c *conn) close() error {
 	return err
 }
 
-// at turns an address of SQLite into a pointer. The memory is not Go's, so the collector neither moves nor frees it.
+// at converts an address of SQLite into a pointer. The memory is not Go's, so the collector neither moves nor frees it.
 func at(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
 // exec runs a script without parameters and results.
@@ -126,7 +126,7 @@ func (c *conn) exec(script string) error {
 	return nil
 }
 
-// changes is the number of rows that the last statement changed.
+// changes returns the number of rows that the last statement changed.
 func (c *conn) changes() int { return int(sqlite3.Xsqlite3_changes(c.tls, c.db)) }
 
 // readOnly reports whether the file could only be opened for reading.
@@ -135,7 +135,7 @@ func (c *conn) readOnly() bool { return sqlite3.Xsqlite3_db_readonly(c.tls, c.db
 // inTransaction reports whether a transaction is open.
 func (c *conn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
 
-// interruptOn makes the running statement fail when ctx ends. After undo no statement is interrupted any more.
+// interruptOn makes the running statement fail when ctx ends. After undo, no statement is interrupted any more.
 func (c *conn) interruptOn(ctx context.Context) (undo func()) {
 	if ctx.Done() == nil {
 		return func() {}
@@ -143,7 +143,7 @@ func (c *conn) interruptOn(ctx context.Context) (undo func()) {
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		// The interrupt needs thread-local storage of its own, because the connection's is in use.
+		// The interrupt needs its own thread-local storage, because the connection's is in use.
 		tls := libc.NewTLS()
 		defer tls.Close()
 		sqlite3.Xsqlite3_interrupt(tls, c.db)
@@ -163,7 +163,7 @@ type stmt struct {
 	bound  int32 // parameters bound so far
 	column int32 // columns read so far
 	err    error
-	bad    error // a column that cannot be decoded; the statement goes on
+	bad    error // error of a column that cannot be decoded; the statement continues
 }
 
 // buffer is memory outside Go's heap that holds one parameter while the statement runs.
@@ -172,10 +172,10 @@ type buffer struct {
 	size int
 }
 
-// keepBuffer is the largest size that a parameter's buffer keeps between uses.
+// keepBuffer is the largest size of a parameter's buffer that is kept between uses.
 const keepBuffer = 64 << 10
 
-// use returns the statement of a query, ready to be bound.
+// use returns the statement of a query, ready for binding.
 func (c *conn) use(q *query) *stmt {
 	if s := c.stmts[q.slot]; s != nil {
 		return s
@@ -290,7 +290,7 @@ func (s *stmt) id(id [16]byte) *stmt {
 	return s.blob(id[:])
 }
 
-// errTooBig is the error for a value beyond SQLite's own limit.
+// errTooBig is the error of a value above SQLite's own limit.
 var errTooBig = errors.New("a value is larger than 1 GB")
 
 func (s *stmt) copyIn(from *byte, n int) uintptr {
@@ -328,7 +328,7 @@ func (s *stmt) check(rc int32) {
 	}
 }
 
-// next goes to the next row. It returns false at the end and after an error; done tells which.
+// next moves to the next row. It returns false at the end and after an error; done returns the error.
 func (s *stmt) next() bool {
 	s.column = -1
 	if s.err != nil {
@@ -355,12 +355,11 @@ func (s *stmt) done() error {
 	return err
 }
 
-// abandon ends the use of every statement. It is called after an error, which may have left a statement in the middle of its
-// rows.
+// abandon ends the use of every statement. It is called after an error, which may have left a statement within its rows.
 func (c *conn) abandon() {
 	for _, s := range c.stmts {
 		if s != nil && (s.bound != 0 || s.column != 0) {
-			_ = s.done() // the error was returned where it occurred, or there is a panic
+			_ = s.done() // the error was already returned, or there is a panic
 		}
 	}
 }
@@ -380,7 +379,7 @@ func (s *stmt) getInt() int64 {
 // getTime reads the next column; NULL is the zero time.
 func (s *stmt) getTime() time.Time { return row.FromMicros(s.getInt()) }
 
-// getBlob reads the next column into memory of its own; NULL is nil.
+// getBlob reads a copy of the next column; NULL is nil.
 func (s *stmt) getBlob() []byte {
 	b := s.peekBlob()
 	if len(b) == 0 {
@@ -389,7 +388,7 @@ func (s *stmt) getBlob() []byte {
 	return append(make([]byte, 0, len(b)), b...)
 }
 
-// peekBlob reads the next column without a copy: it is valid until the next step.
+// peekBlob reads the next column without a copy, which is valid until the next step.
 func (s *stmt) peekBlob() []byte {
 	s.column++
 	p := sqlite3.Xsqlite3_column_blob(s.c.tls, s.p, s.column)

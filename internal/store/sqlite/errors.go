@@ -20,8 +20,8 @@ func (e *sqliteError) Error() string { return fmt.Sprintf("sqlite: %s (%d)", e.s
 // primary is the primary result code.
 func (e *sqliteError) primary() int32 { return e.code & 0xff }
 
-// Unwrap tells a fault of the database from one of the data. After ErrUnavailable a caller tries again later; after any other
-// error it searches the row that caused it.
+// Unwrap distinguishes an error of the database from one of the data. After ErrUnavailable a caller tries again later; after any other
+// error it searches for the row that caused it.
 func (e *sqliteError) Unwrap() error {
 	switch e.primary() {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE,

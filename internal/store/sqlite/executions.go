@@ -7,17 +7,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// draft is an execution that is being written.
+// draft is an execution to write.
 type draft struct {
 	*flow.Draft
-	n      int64 // its number, the primary key
-	parent int64 // the number of its workflow; 0: there is none
+	n      int64 // its number, which is the primary key
+	parent int64 // number of its workflow; 0: there is none
 }
 
 type executions = relation[draft, *flow.Execution]
 
-// The columns of the three tables of executions. Each list holds the columns that are written together. A column with a get is
-// loaded by every reader, in this order.
+// The columns of the three tables of executions. Each list has the columns that are written together. Every reader loads the columns with a
+// get, in this order.
 var (
 	// requests are the columns of "executions". They never change, except "detail" when an execution is moved to another
 	// routing key (reroute.go).
@@ -35,15 +35,14 @@ var (
 		{"payload", func(s *stmt, x draft) { s.blob(x.With) }, func(s *stmt, x *flow.Execution) { x.With = s.getBlob() }},
 	}
 
-	// stepped are the columns of "live" that every change writes. None of them is in an index, so a change of these alone
-	// updates no index.
+	// stepped are the columns of "live" that every change writes. None of them is in an index, so a change of only these updates no index.
 	stepped = executions{
 		{"stage", func(s *stmt, x draft) { s.int(int64(x.Stage)) }, func(s *stmt, x *flow.Execution) { x.Stage = flow.Stage(s.getInt()) }},
 		{"next_seq", func(s *stmt, x draft) { s.int(x.NextSeq) }, func(s *stmt, x *flow.Execution) { x.NextSeq = s.getInt() }},
 		{"queued_at", func(s *stmt, x draft) { s.timeOrNull(x.QueuedAt) }, func(s *stmt, x *flow.Execution) { x.QueuedAt = s.getTime() }},
 		{"state", putState, getState},
 	}
-	// moved are written if one of them that is not in stepped changes (staysPut).
+	// moved are written if one of them that is not in stepped has changed (staysPut).
 	moved = executions{
 		{"place", func(s *stmt, x draft) { s.int(int64(x.Place)) }, func(s *stmt, x *flow.Execution) { x.Place = flow.Place(s.getInt()) }},
 		{"attempt", func(s *stmt, x draft) { s.int(int64(x.Attempt)) }, func(s *stmt, x *flow.Execution) { x.Attempt = int(s.getInt()) }},
@@ -70,13 +69,13 @@ var (
 		{"state", putState, getState},
 	}
 	failures = executions{{"error", putError, getError}}
-	// outcomes are the error and the output.
+	// outcomes are the columns of the error and the output.
 	outcomes = failures.with(field[draft, *flow.Execution]{"output", putOutput, func(s *stmt, x *flow.Execution) { x.Outcome.Output = s.getBlob() }})
 
 	// inserted and closed are the columns that are written when an execution is submitted and when it ends.
 	inserted, closed = requests.with(payloads...), ends.with(outcomes...)
 
-	// complete is the outcome and the payload.
+	// complete are the columns of the outcome and the payload.
 	complete = outcomes.with(payloads...)
 
 	// The columns that readers load of each table.
@@ -92,7 +91,7 @@ func (s *stmt) before(x draft) *stmt {
 // asRead is the condition that the row is as the decision read it.
 const asRead = ` WHERE n = ? AND stage = ? AND attempt = ? AND next_seq = ? AND place = ? AND owner IS ?`
 
-// staysPut reports whether a change leaves all columns of moved that are not in stepped as they were.
+// staysPut reports whether a change leaves the columns of moved that are not in stepped unchanged.
 func staysPut(x draft) bool {
 	b := &x.Before
 	if b.Place != x.Place || b.Attempt != x.Attempt || b.Ticket != x.Ticket || b.Owner != x.Owner || (b.Cancel != nil) != (x.State.Cancel != nil) {
@@ -109,8 +108,8 @@ func putState(s *stmt, x draft) {
 	s.blob(s.c.enc.state(&x.State, row.Micros(x.CreatedAt), x.Place == flow.Finished))
 }
 
-// getState reads the state. In a live row place, attempt and the time in the queue have columns of their own, which were read
-// before; for an ended execution the state has them.
+// getState reads the state. In a live row, place, attempt and the time in the queue have their own columns, which were read before; for an
+// ended execution they are part of the state.
 func getState(s *stmt, x *flow.Execution) {
 	s.failed(row.DecodeState(&x.State, s.peekBlob(), row.Micros(x.CreatedAt), x.Place == flow.Finished))
 }
@@ -137,7 +136,7 @@ func putOutput(s *stmt, x draft) {
 	s.blob(x.Outcome.Output)
 }
 
-// live reads requestRead, liveRead and, if wanted, payloads.
+// live reads requestRead, liveRead and, if requested, payloads.
 func (s *stmt) live(payload bool) (*flow.Execution, error) {
 	x := new(flow.Execution)
 	err := requestRead.read(s, x)

@@ -12,17 +12,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// listing is a query under construction: conditions with their parameters in order.
+// listing is a query under construction: conditions with their parameters, in order.
 type listing struct {
 	sources []source
 	where   []string
 	bind    []func(*stmt)
 }
 
-// source is a table in which the numbers of executions with some property can be looked up.
+// source is a table from which the numbers of executions with some property can be read.
 type source struct {
-	rows  string // selects the numbers
-	probe string // the same condition for one row of executions e, live l and ended d; "": the rows are always few
+	rows  string // query for the numbers
+	probe string // the same condition for one row of executions e, live l and ended d; "": there are always few rows
 	bind  []func(*stmt)
 }
 
@@ -74,17 +74,17 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 	return found, store.Failed(err, "list executions")
 }
 
-// bounded is a search with its bounds, without the columns that it reads.
+// bounded is a search with its limits, without the columns that it reads.
 type bounded struct {
 	sql   string
 	bind  []func(*stmt)
 	order string    // DESC, or empty if the oldest come first
-	last  flow.ID   // the last execution at which it looks; zero: it looks at all
-	at    time.Time // when that one was created
+	last  flow.ID   // the last execution that it examines; zero: it examines all
+	at    time.Time // creation time of that execution
 }
 
-// bounds bounds a search. If a condition has few rows, only these are looked at. Otherwise executions are looked at in the
-// order of ids, and the search ends after f.Looks of them.
+// bounds limits a search. If a condition has few rows, only these are examined. Otherwise executions are examined in the order of ids, and
+// the search ends after f.Looks of them.
 func (c *conn) bounds(l *listing, f store.Filter) (b bounded, err error) {
 	var conditions []string
 	few := false
@@ -135,7 +135,7 @@ func (c *conn) bounds(l *listing, f store.Filter) (b bounded, err error) {
 	return b, nil
 }
 
-// few reports whether a source has no more than so many rows.
+// few reports whether a source has at most "most" rows.
 func (c *conn) few(s *source, most int) (bool, error) {
 	q := c.prepare("SELECT count(*) FROM (" + s.rows + " LIMIT ?)")
 	defer q.free()
@@ -152,12 +152,12 @@ var (
 	qLastAfter  = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?)`)
 )
 
-// last is the id at which a search ends after f.Looks executions; zero: there are fewer.
+// last returns the id at which a search ends after f.Looks executions; zero: there are fewer.
 func (c *conn) last(f store.Filter) (id flow.ID, at time.Time, err error) {
 	var q *stmt
 	switch {
 	case f.Oldest:
-		q = c.use(qLastAfter).blob(f.After[:]) // as an id, a zero one would be null
+		q = c.use(qLastAfter).blob(f.After[:]) // id would bind NULL for a zero id
 	case !f.Before.IsZero():
 		q = c.use(qLastBefore).id(f.Before)
 	default:
@@ -173,7 +173,7 @@ func (c *conn) last(f store.Filter) (id flow.ID, at time.Time, err error) {
 	return id, at, nil
 }
 
-// listing turns a filter into conditions, without the cursor; false means that nothing can match.
+// listing converts a filter into conditions, without the cursor; false means that nothing can match.
 func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 	l := &listing{}
 	if !f.Workflow.IsZero() {
@@ -243,8 +243,8 @@ func (l *listing) verdicts(verdicts []string) {
 	}
 }
 
-// stages adds the condition on the stage. Executions that have not ended or did not complete are found by rows of which there
-// are few, however many executions have completed.
+// stages adds the condition on the stage. Unfinished executions, and those that ended without completing, are looked up by their own rows,
+// which are few however many executions have completed.
 func (l *listing) stages(stages []flow.Stage) {
 	var numbers []string
 	for _, s := range stages {
@@ -263,7 +263,7 @@ func (l *listing) stages(stages []flow.Stage) {
 
 const joinStates = " LEFT JOIN live l ON l.n = e.n LEFT JOIN ended d ON d.n = e.n"
 
-// rows are all rows that the listing selects, as FROM and WHERE clauses.
+// rows selects all rows of the listing, as FROM and WHERE clauses.
 func (l *listing) rows() string {
 	from := " FROM ids i CROSS JOIN executions e ON e.n = i.n"
 	if len(l.sources) > 0 {
@@ -292,8 +292,8 @@ func (l *listing) bound(s *stmt) *stmt {
 	return s
 }
 
-// either reads a row of a search: whether it is live, requestRead, liveRead, endedRead and the error. The columns of the other
-// table are NULL.
+// either reads a row of a search: whether it is live, then requestRead, liveRead, endedRead and the error. The columns of the other table
+// are NULL.
 func (s *stmt) either() (*flow.Execution, error) {
 	if s.getInt() == 1 {
 		return s.live(false)
@@ -317,22 +317,22 @@ var (
 	qOld = sql(`SELECT i.id, d.n, e.parent IS NULL, e.created_at, e.created_at + d.finished_after
 		FROM ids i JOIN ended d ON d.n = i.n JOIN executions e ON e.n = i.n WHERE i.id > ? ORDER BY i.id`)
 
-	// The last items of a task come first, and the last tasks and attempts.
+	// Later items of a task come first, and later tasks and attempts.
 	qBeneath = sql(`SELECT c.n, e.id FROM children c JOIN executions e ON e.n = c.n WHERE c.workflow = ?
 		ORDER BY c.attempt DESC, c.task DESC, c.idx DESC LIMIT ?`)
 
-	// SQLite tells the length of a blob without reading it. Events are counted, at about so many bytes each.
+	// SQLite knows the length of a blob without reading it. Events are counted, with an estimate of 400 bytes each.
 	qWeight = sql(`SELECT coalesce(length(e.input), 0) + coalesce(length(e.payload), 0) + coalesce(length(d.output), 0)
 		+ (SELECT count(*) * 400 FROM events WHERE k >= ? AND k < ?) + (SELECT coalesce(sum(length(data)), 0) FROM inputs WHERE n = ?)
 		FROM executions e JOIN ended d ON d.n = e.n WHERE e.n = ?`)
 )
 
-// lookBeyond is how many executions in a row, all created too late to have ended before the time asked for, end the search. Ids
-// are nearly in order of submission, but a clock may have been set back.
+// lookBeyond is the number of consecutive executions, all created too late to have ended before the given time, after which the search
+// ends. Ids are nearly in order of submission, but a clock may have been set back.
 const lookBeyond = 1000
 
-// oldMost is how many executions one call looks at. A workflow that runs for months may have a million ended children, which
-// are kept as long as it runs.
+// oldMost is how many executions one call examines. A workflow that runs for months may have a million ended children, which are kept while
+// it runs.
 const oldMost = 40_000
 
 // old is an execution that retention may remove.
@@ -341,8 +341,8 @@ type old struct {
 	id flow.ID
 }
 
-// Removable implements store.Reader. It walks executions in order of id, so it needs no index of its own, which would cost
-// every execution.
+// Removable implements store.Reader. It walks through executions in order of id, so it needs no index of its own, which every execution
+// would have to update.
 func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.Removable, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		var tops []old
@@ -375,11 +375,11 @@ func named(all []old) []flow.ID {
 	return ids
 }
 
-// oldTops finds executions without a parent that ended before a time, and where the walk goes on after them.
+// oldTops finds executions without a parent that ended before a time, and where the walk continues after them.
 func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable, err error) {
 	walk.After = q.After
 	limit := row.Micros(q.Before)
-	s := c.use(qOld).blob(q.After[:]) // as an id, a zero one would be null
+	s := c.use(qOld).blob(q.After[:]) // id would bind NULL for a zero id
 	for late, seen := 0, 0; late < lookBeyond; seen++ {
 		if walk.More = len(tops) == q.Count || seen == oldMost; walk.More || !s.next() {
 			break
@@ -399,7 +399,7 @@ func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable
 	return tops, walk, s.done()
 }
 
-// beneath returns the children of workflows, at most "most".
+// beneath returns up to "most" children of workflows.
 func (c *conn) beneath(workflows []old, most int) ([]old, error) {
 	var all []old
 	for _, w := range workflows {
@@ -417,7 +417,7 @@ func (c *conn) beneath(workflows []old, most int) ([]old, error) {
 	return all, nil
 }
 
-// within returns executions, counted from the first, that have together no more than so many bytes; at least one.
+// within returns the first executions that have together at most the given bytes, but at least one.
 func (c *conn) within(all []old, bytes int64) ([]flow.ID, error) {
 	for i, x := range all {
 		s := c.use(qWeight).int(eventKey(x.n, 0)).int(eventKey(x.n+1, 0)).int(x.n).int(x.n)

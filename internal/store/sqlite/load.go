@@ -13,11 +13,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// There is only one write transaction at a time, so a row that it has read is locked.
+// There is only one write transaction at a time, so the rows that it has read are locked.
 
 var (
-	// Statements name places and stages by their numbers. Of places (flow.Place): 2 waits in its key's wait list, 3 is ready in
-	// its queue, 4 is held by a worker or the engine. A key's slots are those of 3 and 4.
+	// Statements use the numbers of places and stages. Of the places (flow.Place), 2 waits in its key's wait list, 3 is ready in its queue, 4
+	// is held by a worker or the engine. Executions in 3 and 4 hold a key's slots.
 
 	qReady = sql(`SELECT n, priority, ticket FROM live WHERE place = 3 AND queue = ? ORDER BY priority DESC, ticket LIMIT ?`)
 
@@ -63,7 +63,7 @@ func (t *tx) Lock(_ context.Context, ids []flow.ID, p store.Payload) ([]*flow.Ex
 	return all, nil
 }
 
-// seen reports whether the id occurs earlier in the list that Lock is given.
+// seen reports whether the id occurs earlier in the argument of Lock.
 func (t *tx) seen(i int, id flow.ID) bool {
 	if i == 0 {
 		clear(t.met)
@@ -111,7 +111,7 @@ func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution,
 	return all, nil
 }
 
-// known loads executions that have not ended, and remembers their numbers.
+// known loads unfinished executions, and stores their numbers.
 func (t *tx) known(numbers []int64, p store.Payload) ([]*flow.Execution, error) {
 	all, err := t.c.loadAll(numbers, p)
 	if err != nil {
@@ -123,7 +123,7 @@ func (t *tx) known(numbers []int64, p store.Payload) ([]*flow.Execution, error) 
 	return all, nil
 }
 
-// unread remembers the first row that was not read, if the error says that it cannot be decoded.
+// unread records the first row that was not read, if the error says that it cannot be decoded.
 func (t *tx) unread(numbers []int64, read int, err error) error {
 	if errors.Is(err, row.ErrDamaged) && read < len(numbers) {
 		t.s.unreadable.Add(numbers[read])
@@ -131,7 +131,7 @@ func (t *tx) unread(numbers []int64, read int, err error) error {
 	return fmt.Errorf("load executions: %w", err)
 }
 
-// remember keeps the numbers of executions, which come in the order of the numbers.
+// remember stores the numbers of executions, which are in the same order.
 func (t *tx) remember(numbers []int64, all []*flow.Execution) {
 	for i, x := range all {
 		t.numbers[x.ID] = numbers[i]

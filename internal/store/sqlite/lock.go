@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLock keeps a second process from opening the same file. The operating system releases it when the process ends, also after kill -9.
+// fileLock keeps a second process from opening the same file. The operating system releases it when the process ends, even after kill -9.
 type fileLock struct{ f *os.File }
 
 // errServed means that another process has the store open.
@@ -33,7 +33,7 @@ func lockFile(path string) (*fileLock, error) {
 		}
 		return nil, fmt.Errorf("%w: %s holds %s; stop it, or talk to its server instead", errServed, who, path)
 	}
-	// The text in the file is for people; only the lock counts.
+	// The content of the file is for people; only the lock counts.
 	if err := errors.Join(f.Truncate(0), writeAt(f, strconv.Itoa(os.Getpid())+"\n")); err != nil {
 		return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), f.Close())
 	}
@@ -45,8 +45,8 @@ func writeAt(f *os.File, s string) error {
 	return err
 }
 
-// release releases the lock. The file stays: if it were removed, two processes could lock two files of one name. To close the file is not
-// enough: a process that is being started has a copy of the descriptor, and with it the lock, until it executes its program.
+// release releases the lock. The file stays: if it were removed, two processes could lock two files with the same name. Closing the file is
+// not enough: a child process that is being started has a copy of the descriptor, and with it the lock, until it executes its program.
 func (l *fileLock) release() error {
 	return errors.Join(unix.Flock(int(l.f.Fd()), unix.LOCK_UN), l.f.Close())
 }

@@ -27,7 +27,7 @@ var chunks = relation[*flow.LogChunk, *flow.LogChunk]{
 var (
 	qInsertChunk = sql(`INSERT OR IGNORE` + strings.TrimPrefix(chunks.insert("chunks"), "INSERT"))
 
-	// Offset and stream are optional: offset -1 and stream NULL select everything.
+	// Offset and stream are optional: offset -1 and stream NULL match everything.
 	qChunks = sql(`SELECT ` + chunks.names("") + ` FROM chunks
 		WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) > (?, ?) AND (attempt, seq) < (?, ?)
 		AND (? IS NULL OR stream = ?) AND offset + size > ? ORDER BY attempt, seq`)
@@ -38,8 +38,7 @@ var (
 	qDeleteChunks = sql(`DELETE FROM chunks WHERE rowid IN (SELECT rowid FROM chunks WHERE execution = ? LIMIT ?)`)
 )
 
-// logs is the second database. Its commits do not wait for the disk, so a power failure may take the output of the last
-// moments.
+// logs is the second database. Its commits do not wait for the disk, so a power failure may lose the logs of the last moments.
 type logs struct {
 	writeToken chan struct{}
 	w          *conn
@@ -72,7 +71,7 @@ func openLogs(path string, now func() time.Time, inMemory, asIs bool) (_ *logs, 
 		}
 	}
 	if err != nil {
-		_ = l.closeAll() // the error that counts is why it could not be opened
+		_ = l.closeAll() // the error of opening it is the one that counts
 		return nil, fmt.Errorf("open logs: %w", err)
 	}
 	l.writeToken <- struct{}{}
@@ -81,7 +80,7 @@ func openLogs(path string, now func() time.Time, inMemory, asIs bool) (_ *logs, 
 
 const logReaders = 2
 
-// close waits for the running write. The caller has made sure that no other begins.
+// close waits for the running write. The caller ensures that no other write begins.
 func (l *logs) close() error {
 	<-l.writeToken
 	return l.closeAll()
@@ -186,7 +185,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk
 	return store.Result(all, err, "read logs of %s", q.Execution)
 }
 
-// tail sets the cursor of a query just before the chunk with which the tail begins.
+// tail sets the cursor of a query just before the first chunk of the tail.
 func (c *conn) tail(q *store.LogQuery, from, to int64) error {
 	before, beforeSeq := q.Bound()
 	s := c.use(qChunkSizes).id(q.Execution).int(from).int(to).int(int64(before)).int(beforeSeq).textOrNull(q.Stream).textOrNull(q.Stream)

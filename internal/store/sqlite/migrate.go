@@ -33,7 +33,7 @@ var (
 
 func (m schema) steps() ([]migration.Step, error) { return migration.Steps(m.files, m.name+"_") }
 
-// prepare brings the database up to date; with asIs it only checks that the database is.
+// prepare migrates the database; with asIs it only checks that no migration is missing.
 func (m schema) prepare(c *conn, now func() time.Time, asIs bool) (err error) {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin to migrate: %w", err)
@@ -49,7 +49,7 @@ func (m schema) prepare(c *conn, now func() time.Time, asIs bool) (err error) {
 	return m.migrate(c, now)
 }
 
-// upToDate refuses a database that lacks migrations. It changes nothing.
+// upToDate refuses a database with missing migrations. It changes nothing.
 func (m schema) upToDate(c *conn) error {
 	if err := m.owns(c); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (m schema) upToDate(c *conn) error {
 		missing[0].Version-1, wants)
 }
 
-// missing are the migrations that the database lacks. A database with one that this program does not know is refused.
+// missing returns the migrations that the database lacks. It refuses a database with a migration that this program does not know.
 func (m schema) missing(c *conn) ([]migration.Step, error) {
 	had, err := hadMigrations(c)
 	if err != nil {
@@ -97,7 +97,7 @@ func (m schema) migrate(c *conn, now func() time.Time) error {
 	return c.exec("COMMIT")
 }
 
-// claim marks an empty database as Pawl's, and refuses one of another program.
+// claim marks an empty database as Pawl's, and refuses a database of another program.
 func (m schema) claim(c *conn) error {
 	application, err := c.queryInt("PRAGMA application_id")
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *conn) queryInt(text string) (int64, error) {
 	return v, err
 }
 
-// explain says why a store could not be opened and what to do.
+// explain says why a store could not be opened, and how to fix it.
 func explain(path string, err error) error {
 	var e *sqliteError
 	if !errors.As(err, &e) {

@@ -22,7 +22,8 @@ var (
 
 	qInput = sql(`SELECT e.input FROM ids i JOIN executions e ON e.n = i.n WHERE i.id = ?`)
 
-	// What has a number has ended, and is passed over by its label alone. From the newest on: what was submitted last usually ends last.
+	// Executions with a number have ended, and are skipped by their label rows alone. From the newest on, because the latest submission
+	// usually ends last.
 	qOpenLabelled = sql(`SELECT 1 FROM labels b CROSS JOIN live l ON l.n = b.n CROSS JOIN executions e ON e.n = b.n
 		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.n DESC LIMIT 1`)
 
@@ -39,7 +40,7 @@ var (
 		AND EXISTS (SELECT 1 FROM ended d WHERE d.n = labels.n)`)
 )
 
-// labelled is the condition for what a store.Label selects.
+// labelled is the condition of a store.Label.
 const labelled = `b.name = ? AND b.value = ? AND e.parent IS NULL AND (? = '' OR e.action = ?)`
 
 func (s *stmt) label(l store.Label) *stmt {
@@ -127,7 +128,7 @@ func (t tallies) add(c *conn, l *listing, rows string) error {
 	return q.done()
 }
 
-// beyond is the first source of a listing where each of them names more than so many rows; -1: one names fewer, or there is none.
+// beyond returns the first source of a listing if each has more than many rows; -1: one has fewer, or there is no source.
 func (c *conn) beyond(l *listing, many int) (by int, err error) {
 	for _, s := range l.sources {
 		rare, err := c.few(&s, many)
@@ -138,7 +139,7 @@ func (c *conn) beyond(l *listing, many int) (by int, err error) {
 	return min(len(l.sources), 1) - 1, nil
 }
 
-// among is rows where those of one source are looked up, and the others are conditions on each of them.
+// among returns rows in which one source is looked up, and the others are conditions on each of its rows.
 func (l *listing) among(by int) string {
 	var all []string
 	for i, s := range l.sources {

@@ -12,7 +12,7 @@ const lastPause = `(SELECT coalesce(max(generation), 0) FROM pauses)`
 
 var qLastPause = sql(`SELECT ` + lastPause)
 
-// ChangePause implements store.Pausing. There is one transaction at a time, so it is alone.
+// ChangePause implements store.Pausing. There is one transaction at a time, so it is exclusive.
 func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string, decide func(time.Time, store.Pause) *store.Pause) (latest store.Pause, err error) {
 	err = s.Update(ctx, func(ctx context.Context, _ store.Tx) error {
 		now, err := s.tx.Now(ctx)

@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	// The kind is at the beginning of the detail, so only that is read: the rest may be large.
+	// The kind is at the beginning of the detail, so only that part is read: the rest may be large.
 	qChildren = sql(`SELECT c.task, c.idx, e.id, c.ended, e.created_at, e.created_at + d.finished_after, l.stage, l.attempt,
 		e.action, substr(e.detail, 1, ` + fmt.Sprint(row.KindWithin) + `), coalesce(d.state, l.state)
 		FROM children c JOIN executions e ON e.n = c.n LEFT JOIN live l ON l.n = c.n LEFT JOIN ended d ON d.n = c.n
 		WHERE c.workflow = ? AND c.attempt = ? AND (c.task, c.idx) > (?, ?) ORDER BY c.task, c.idx LIMIT ?`)
 
-	// The recursion goes from key to key through the index of live rows that have one, and ends with NULL.
+	// The recursion jumps from key to key in the index of live rows with a key, and ends with NULL.
 	qWaitLists = sql(`WITH RECURSIVE waiting (key) AS (SELECT min(key) FROM live WHERE key > ? AND place = 2
 		UNION ALL SELECT (SELECT min(l.key) FROM live l WHERE l.key > w.key AND l.place = 2) FROM waiting w WHERE w.key IS NOT NULL)
 		SELECT key, (SELECT count(*) FROM live h WHERE h.key = w.key AND h.place IN (3, 4)),
@@ -54,7 +54,7 @@ func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) 
 	return store.Result(all, err, "read events of %s", id)
 }
 
-// of runs a query about one execution. For an unknown one it does nothing.
+// of runs a query about one execution. For an unknown execution it does nothing.
 func (s *Store) of(ctx context.Context, id flow.ID, query func(c *conn, n int64) error) error {
 	return s.read(ctx, func(c *conn) error {
 		n, ok, err := c.number(id)
@@ -134,7 +134,7 @@ func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) 
 	return store.Result(all, err, "read what has not begun")
 }
 
-// limit is n and one more for each row that cannot be decoded, since readers leave those out.
+// limit returns n plus the number of rows that cannot be decoded, because readers leave those out.
 func (s *Store) limit(n int) int64 { return int64(n + s.unreadable.Count()) }
 
 // LiveSessions implements store.Reader.
@@ -146,7 +146,7 @@ func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err erro
 	return store.Result(all, err, "read sessions")
 }
 
-// WaitList implements store.Reader.
+// WaitLists implements store.Reader.
 func (s *Store) WaitLists(ctx context.Context, after string, limit int) (all []store.WaitList, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		var heads []int64

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// relation are columns in one list. The text of statements, the values of their parameters and the reader of their rows are
-// made from it, so a name and a value cannot get out of step. A row is made from a W and read into an R.
+// relation is a list of columns. The text of statements, the values of their parameters and the reading of their rows are derived from it,
+// so that names and values always agree. Rows are written from a W and read into an R.
 type relation[W, R any] []field[W, R]
 
 // field is one column. Its put binds exactly one parameter, and its get reads exactly one column.
@@ -17,7 +17,7 @@ type field[W, R any] struct {
 	get  func(*stmt, R) // nil: it is not read
 }
 
-// names are the columns' names behind a prefix ("l." or ""), separated by commas.
+// names returns the names of the columns with a prefix ("l." or ""), separated by commas.
 func (t relation[W, R]) names(prefix string) string {
 	all := make([]string, len(t))
 	for i, f := range t {
@@ -26,7 +26,7 @@ func (t relation[W, R]) names(prefix string) string {
 	return strings.Join(all, ", ")
 }
 
-// sets are the assignments of an UPDATE.
+// sets returns the assignments of an UPDATE.
 func (t relation[W, R]) sets() string {
 	all := make([]string, len(t))
 	for i, f := range t {
@@ -35,15 +35,15 @@ func (t relation[W, R]) sets() string {
 	return strings.Join(all, ", ")
 }
 
-// insert is an INSERT into a table with these columns.
+// insert returns an INSERT into a table with these columns.
 func (t relation[W, R]) insert(table string) string {
 	return `INSERT INTO ` + table + ` (` + t.names("") + `) VALUES (?` + strings.Repeat(", ?", len(t)-1) + `)`
 }
 
-// with are these columns, followed by more.
+// with returns these columns, followed by more.
 func (t relation[W, R]) with(more ...field[W, R]) relation[W, R] { return slices.Concat(t, more) }
 
-// readable are the columns that are read.
+// readable returns the columns that are read.
 func (t relation[W, R]) readable() relation[W, R] {
 	return slices.DeleteFunc(slices.Clone(t), func(f field[W, R]) bool { return f.get == nil })
 }
@@ -56,7 +56,7 @@ func (t relation[W, R]) bind(s *stmt, row W) *stmt {
 	return s
 }
 
-// read reads the columns of a row, in their order.
+// read reads the columns of a row, in order.
 func (t relation[W, R]) read(s *stmt, to R) error {
 	for i := range t {
 		t[i].get(s, to)
@@ -66,7 +66,7 @@ func (t relation[W, R]) read(s *stmt, to R) error {
 	return err
 }
 
-// rowsOf reads all rows of a statement. If one of them cannot be decoded it returns an error as well.
+// rowsOf reads all rows of a statement. If a row cannot be decoded it also returns an error.
 func rowsOf[W, T any](s *stmt, of relation[W, *T]) (all []T, bad error) {
 	for s.next() {
 		all = append(all, *new(T))

@@ -33,7 +33,7 @@ const (
 	fromEnded = ` FROM ended d JOIN executions e ON e.n = d.n WHERE d.n = ?`
 )
 
-// number finds an execution's number.
+// number finds the number of an execution.
 func (c *conn) number(id flow.ID) (int64, bool, error) {
 	s := c.use(qNumber).id(id)
 	var n int64
@@ -64,7 +64,7 @@ func (c *conn) load(n int64, p store.Payload) (*flow.Execution, error) {
 	return x, err
 }
 
-// loadLive reads an execution that has not ended.
+// loadLive reads an unfinished execution.
 func (c *conn) loadLive(n int64, p store.Payload) (x *flow.Execution, err error) {
 	q := qLive
 	if p {
@@ -80,7 +80,7 @@ func (c *conn) loadLive(n int64, p store.Payload) (x *flow.Execution, err error)
 	return x, err
 }
 
-// seqBits is how many bits of an event's key hold its number: an execution has at most maxEvents events.
+// seqBits is how many bits of an event's key hold its sequence number: an execution has at most maxEvents events.
 const (
 	seqBits   = 22
 	maxEvents = 1<<seqBits - 1
@@ -88,8 +88,7 @@ const (
 
 func eventKey(n, seq int64) int64 { return n<<seqBits | min(max(seq, 0), maxEvents) }
 
-// events reads applied events of an execution with from <= seq < to: at most limit, and until the page is full; page may be
-// nil.
+// events reads the applied events of an execution with from <= seq < to: at most limit, and until the page is full; page may be nil.
 func (c *conn) events(n, from, to int64, limit int, page *store.Page) ([]flow.Event, error) {
 	s := c.use(qCreated).int(n)
 	var created int64
@@ -153,7 +152,7 @@ func (s *stmt) numbers() ([]int64, error) {
 	return all, s.done()
 }
 
-// loadWithin reads the first of the executions, with payload, and stops after the one with which the payloads reach size bytes.
+// loadWithin reads the first executions with payload, and stops after the one with which the payloads reach size bytes.
 func (c *conn) loadWithin(numbers []int64, size int) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(numbers))
 	for i := 0; i < len(numbers) && size > 0; i++ {
@@ -170,8 +169,7 @@ func (c *conn) loadWithin(numbers []int64, size int) ([]*flow.Execution, error) 
 	return all, nil
 }
 
-// loadAll reads executions that have not ended, in the order of the numbers. With an error it returns those before the one that
-// could not be read.
+// loadAll reads unfinished executions, in the order of the numbers. With an error it returns those before the one that could not be read.
 func (c *conn) loadAll(numbers []int64, p store.Payload) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(numbers))
 	for _, n := range numbers {

@@ -37,7 +37,7 @@ func (s *stmt) list(all []string) {
 var (
 	qOpenSession = sql(sessions.insert("sessions"))
 
-	// Renews a lease, or ends it with expires_at = 0.
+	// It renews a lease, or ends it with expires_at = 0.
 	qSetExpiry = sql(`UPDATE sessions SET expires_at = ? WHERE id = ? AND expires_at > ?`)
 
 	qRestartLeases = sql(`UPDATE sessions SET expires_at = ? WHERE expires_at > 0`)
@@ -76,11 +76,11 @@ func (t *tx) RenewSessions(_ context.Context, ids []flow.ID, lease time.Duration
 	return store.Result(renewed, err, "renew sessions")
 }
 
-// EndLeases implements store.Sessions. Setting the end to 0 ends a lease whatever the clock says.
+// EndLeases implements store.Sessions. An end of 0 ends a lease regardless of the clock.
 func (t *tx) EndLeases(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
 	running, err := t.setExpiry(ids, 0, t.s.leaseNow())
 	if err == nil {
-		_, err = t.setExpiry(ids, 0, 0) // also those that had run out
+		_, err = t.setExpiry(ids, 0, 0) // including those that have expired
 	}
 	return store.Result(running, err, "end leases")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// sharedQueries are the statements that both databases have, by their slots.
+// sharedQueries are the statements that both databases share, by their slots.
 var sharedQueries = func() []*query {
 	all := make([]*query, len(relational.Statements))
 	for i, s := range relational.Statements {
@@ -28,7 +28,7 @@ func (s *Store) Run(ctx context.Context, calls ...relational.Call) error {
 	return s.read(ctx, func(c *conn) error { return c.Run(ctx, calls...) })
 }
 
-// Run implements relational.Querier, in the snapshot or transaction that the connection is in.
+// Run implements relational.Querier, in the connection's current snapshot or transaction.
 func (c *conn) Run(_ context.Context, calls ...relational.Call) error {
 	for i := range calls {
 		if err := c.answer(&calls[i]); err != nil {
@@ -38,7 +38,7 @@ func (c *conn) Run(_ context.Context, calls ...relational.Call) error {
 	return nil
 }
 
-// answer runs a shared call, once for each row of its input. It reads the rows behind one that cannot be decoded as well.
+// answer runs a shared call, once for each row of its input. It also reads the rows after one that cannot be decoded.
 func (c *conn) answer(k *relational.Call) error {
 	times := 1
 	if k.Rows != nil {

@@ -1,6 +1,6 @@
-// Package sqlite is the store in one SQLite file, for one process at a time. One connection writes; several read, each call in
-// a short snapshot of its own, and never wait for the writer. Logs go to a second file beside it, with a writer of their own,
-// so that much output never delays a decision.
+// Package sqlite is the store in one SQLite file, for one process at a time. One connection writes; several others read, each call in its
+// own short snapshot, and never wait for the writer. Logs are in a second file next to it, with their own writer, so that a lot of output
+// never delays a decision.
 package sqlite
 
 import (
@@ -20,17 +20,16 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// Options tune a store. The zero value is meant for production.
+// Options tune a store. The zero value is for production.
 type Options struct {
 	// Now is the database's clock; nil means time.Now.
 	Now func() time.Time
-	// Uptime is the clock of leases: the time since some moment. Nil means the process's monotonic clock, which goes on
-	// evenly when the wall clock is set, and stands still while the machine is suspended.
+	// Uptime is the clock of leases: the time since some moment. Nil means the process's monotonic clock, which runs evenly when the wall
+	// clock is set, and stands still while the machine is suspended.
 	Uptime func() time.Duration
 	// Readers is how many connections serve reads; 0 means 4.
 	Readers int
-	// AsIs leaves the files unchanged: a store or logs that do not exist are not made, and a store whose schema is not up
-	// to date is refused.
+	// AsIs leaves the files unchanged: a missing store or missing logs are not created, and a store with an outdated schema is refused.
 	AsIs bool
 }
 
@@ -76,17 +75,16 @@ var (
 // Unreadable implements store.Store.
 func (s *Store) Unreadable() int { return s.unreadable.Count() }
 
-// Open opens the store in the file, creates it if it does not exist, and brings its schema up to date. The directory must
-// exist. Only one process can have a store open. The path InMemory makes a private store without durability.
+// Open opens the store in the file, creates it if it does not exist, and brings its schema up to date. The directory must exist. Only one
+// process at a time can have a store open. The path InMemory opens a private store without durability.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s, err := start(ctx, path, o)
 	return store.Result(s, err, "open sqlite store %s", path)
 }
 
-// leaseClock is the clock of leases: the wall clock when the store was opened, plus the uptime since then. Workers of this
-// process do not notice when the wall clock is set or the machine suspended, so their leases must not either: an NTP step of a
-// minute would otherwise end every running attempt. The clock starts at the wall clock because leases of workers in other
-// processes outlive this process.
+// leaseClock returns the clock of leases: the wall clock when the store was opened, plus the uptime since then. Workers of this process do
+// not notice when the wall clock is set or the machine was suspended, so their leases must not either: otherwise an NTP step of a minute
+// would end every running attempt. The clock starts at the wall clock because leases of workers in other processes outlive this process.
 func leaseClock(wall time.Time, uptime func() time.Duration) func() int64 {
 	began := uptime()
 	return func() int64 { return row.Micros(wall) + (uptime() - began).Microseconds() }
@@ -158,8 +156,7 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	}
 	inMemory := path == InMemory
 	if _, err := os.Stat(s.logsPath); o.AsIs && errors.Is(err, os.ErrNotExist) {
-		// A store may be opened without its logs. They are then read from an empty database elsewhere, and no file is
-		// made.
+		// A store may be opened without its logs. Then they are read from an empty database elsewhere, and no file is created.
 		if s.scratch, err = scratch(); err != nil {
 			return nil, err
 		}
@@ -175,8 +172,8 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// scratch makes the directory of a store without durability, in memory if the system has a file system for that. SQLite's own
-// memory databases cannot be read while they are written.
+// scratch creates the directory of a store without durability, in memory if the system has a file system for that. SQLite's own memory
+// databases cannot be read while they are written.
 func scratch() (string, error) {
 	dir, err := os.MkdirTemp("/dev/shm", "pawl-")
 	if err != nil {
@@ -194,17 +191,17 @@ func syncDirectory(path string) error {
 	return store.Failed(errors.Join(d.Sync(), d.Close()), "sync directory %s", path)
 }
 
-// private makes a database's file, if it does not exist, so that only its user can read it. SQLite gives the files beside it
-// the same mode. An existing file keeps its mode, which an operator may have chosen for backups.
+// private creates a database's file, if it does not exist, so that only its user can read it. SQLite gives the files next to it the same
+// mode. An existing file keeps its mode, which an operator may have chosen for backups.
 func private(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil // SQLite reports what is wrong with the path
+		return nil // SQLite reports errors of the path
 	}
 	return f.Close()
 }
 
-// openWriter opens a database for writing. Its error says what is wrong with the file.
+// openWriter opens a database for writing. Its error explains what is wrong with the file.
 func openWriter(path, synchronous string) (*conn, error) {
 	if err := private(path); err != nil {
 		return nil, err
@@ -262,7 +259,7 @@ func (s *Store) Update(ctx context.Context, decide func(context.Context, store.T
 
 var errClosed = fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
 
-// write runs one transaction. The caller has the token.
+// write runs one transaction. The caller has taken the token.
 func (s *Store) write(decide func() error) error {
 	committed := false
 	defer func() {
@@ -279,7 +276,7 @@ func (s *Store) write(decide func() error) error {
 
 var qAnswers = sql(`SELECT 1 FROM definitions LIMIT 1`)
 
-// Ready implements store.Store. A full disk shows when a write fails; Probe tells when there is space again.
+// Ready implements store.Store. A full disk is found when a write fails; Probe reports when there is space again.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.read(ctx, func(c *conn) error {
 		q := c.use(qAnswers)
@@ -289,7 +286,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return store.Failed(err, "read the database")
 }
 
-// Probe implements store.Prober: it writes a page to the log, with a setting that is not used.
+// Probe implements store.Prober: it writes a page to the write-ahead log, with a setting that is not used.
 func (s *Store) Probe(ctx context.Context) error {
 	return s.Update(ctx, func(context.Context, store.Tx) error { return s.w.exec("PRAGMA user_version = 0") })
 }
@@ -315,17 +312,16 @@ func (c *conn) transact(work func() error) (err error) {
 	if err := work(); err != nil {
 		return err
 	}
-	// A COMMIT whose fsync failed is rolled back here, and its frames in the WAL are overwritten by the next one. Only if
-	// the process ends before that can SQLite find them when it opens the file, and keep the transaction although the
-	// answer was ErrUnavailable. A submission that is repeated then is found by its idempotency key; without one it is
-	// made twice.
+	// A COMMIT whose fsync failed is rolled back here, and the next commit overwrites its frames in the WAL. Only if the process ends before
+	// that can SQLite find them when it opens the file, and keep the transaction although the answer was ErrUnavailable. A repeated submission
+	// is then found by its idempotency key; without a key it is made twice.
 	if err := c.use(qCommit).run(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
 
-// read runs a query in a snapshot of its own.
+// read runs a query in its own snapshot.
 func (s *Store) read(ctx context.Context, query func(*conn) error) error {
 	if err := errors.Join(store.Outside(ctx), ctx.Err()); err != nil {
 		return fmt.Errorf("read: %w", err)
@@ -367,7 +363,7 @@ func (c *conn) snapshot(query func(*conn) error) (err error) {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.closed)
-		<-s.writeToken // never given back: no transaction begins any more
+		<-s.writeToken // never returned, so that no transaction begins any more
 		s.closeBy = s.release()
 	})
 	return s.closeBy

@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// tx is the write transaction, of which there is one at a time.
+// tx is the write transaction; there is one at a time.
 type tx struct {
 	relational.Tx
 	s       *Store
 	c       *conn
-	last    time.Time            // the time that Now returned last
+	last    time.Time            // the latest result of Now
 	numbers map[flow.ID]int64    // of the executions that this transaction has read or written
-	met     map[flow.ID]struct{} // scratch of Lock
-	delta   store.Delta          // what Apply writes now
+	met     map[flow.ID]struct{} // used by Lock
+	delta   store.Delta          // the argument of the running Apply
 }
 
-// encoder is a buffer for encodings: each one overwrites the previous.
+// encoder is a buffer for encodings: each encoding overwrites the previous one.
 type encoder []byte
 
 func (b *encoder) request(r *flow.Request) []byte {
@@ -45,7 +45,7 @@ func (b *encoder) kept(e *flow.Event) []byte {
 	return *b
 }
 
-// Now implements store.Tx. The clock is this process's. If it is set back, the time stands still here until it has caught up.
+// Now implements store.Tx. The clock is that of this process. If it is set back, Now stands still until the clock has caught up.
 func (t *tx) Now(context.Context) (time.Time, error) {
 	if now := t.s.now(); now.After(t.last) {
 		t.last = now
@@ -53,7 +53,7 @@ func (t *tx) Now(context.Context) (time.Time, error) {
 	return t.last, nil
 }
 
-// number finds an execution's number and remembers it.
+// number finds the number of an execution and stores it.
 func (t *tx) number(id flow.ID) (int64, bool, error) {
 	if n, ok := t.numbers[id]; ok {
 		return n, true, nil
@@ -65,8 +65,8 @@ func (t *tx) number(id flow.ID) (int64, bool, error) {
 	return n, ok, err
 }
 
-// mustNumber is number for an execution that the caller has read or is writing. If it does not exist, the caller is wrong or
-// retention has removed it; trying again does not help.
+// mustNumber is number for an execution that the caller has read or is writing. If it does not exist, the caller has an error or retention
+// has removed it; trying again does not help.
 func (t *tx) mustNumber(id flow.ID) (int64, error) {
 	n, ok, err := t.number(id)
 	if err != nil {
@@ -78,8 +78,8 @@ func (t *tx) mustNumber(id flow.ID) (int64, error) {
 	return n, nil
 }
 
-// counter hands out increasing numbers. It reserves them in the database one block at a time, within the transaction that needs
-// them: a crash skips at most a block, and no number is handed out twice.
+// counter hands out increasing numbers. It reserves them in the database in blocks, within the transaction that needs them: a crash skips
+// at most a block, and no number is handed out twice.
 type counter struct {
 	name           string
 	next, reserved int64

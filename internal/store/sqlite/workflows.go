@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	// children.ended is 2 (openChild) while the child has not ended, and then its stage (flow.Stage), of which 6 is completed and those above
-	// it are the other ends.
+	// children.ended is 2 (openChild) while the child is unfinished, and then its stage (flow.Stage): 6 is completed, and higher ones are the
+	// other ends.
 
-	// Grouped by task alone, rows are counted in the order in which they lie; by stage as well, they would be sorted first.
+	// Grouped only by task, rows are counted in the order of the index; grouped by stage as well, they would have to be sorted first.
 	qProgress = sql(`SELECT task, count(*), sum(ended = 2), sum(ended = 6) FROM children WHERE workflow = ? AND attempt = ? GROUP BY task`)
 
-	// Few tasks need the rest counted.
+	// Only few tasks need the other ends counted.
 	qEndedOtherwise = sql(`SELECT ended, count(*) FROM children WHERE workflow = ? AND attempt = ? AND task = ? AND ended > 6 GROUP BY ended`)
 
 	qMarks = sql(`SELECT task, state, total, error FROM marks WHERE workflow = ? AND attempt = ? ORDER BY task`)
@@ -41,7 +41,7 @@ var (
 	qInsertChange = sql(`INSERT INTO changes (workflow, attempt, number, change) VALUES (?, ?, ?, ?)`)
 )
 
-// The unary plus keeps the planner from another index than that of the children.
+// The unary plus keeps the planner from using an index other than that of the children.
 const openChildren = `FROM children c JOIN live l ON l.n = c.n JOIN executions e ON e.n = c.n
 	WHERE c.workflow = ? AND c.attempt = ? AND c.ended = 2 AND l.cancel_requested IS NULL AND (+l.place <> 4 OR NOT ?)`
 
@@ -186,7 +186,7 @@ func (t *tx) Outcomes(_ context.Context, of store.WorkflowAttempt, tasks []strin
 	return all, nil
 }
 
-// outcomes reads how the children of a task ended, until that has more than so many bytes.
+// outcomes reads the outcomes of a task's ended children, until they have more than "most" bytes.
 func (t *tx) outcomes(n int64, of store.WorkflowAttempt, task string, most int64) (all []store.ChildOutcome, size int64, err error) {
 	return t.readOutcomes(t.c.use(qOutcomes).int(n).int(int64(of.Attempt)).text(task), most)
 }
@@ -210,7 +210,7 @@ func (t *tx) Outcome(_ context.Context, of store.WorkflowAttempt, task string, i
 	return &all[0], nil
 }
 
-// readOutcomes reads rows of outcomes, until they have more than so many bytes.
+// readOutcomes reads rows of outcomes, until they have more than "most" bytes.
 func (t *tx) readOutcomes(s *stmt, most int64) (all []store.ChildOutcome, size int64, err error) {
 	var bad error
 	for size <= most && s.next() {
