@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// The statements that write. Each takes the rows as one array per column, and checks with the function "expect" that it changed
-// as many rows as it was given. A row that must exist, or must not, is looked up by a scalar subquery. The planner may turn
-// EXISTS into a hash of the whole table, because it plans without knowing how full the table will be.
+// The statements that write. Each takes its rows as one array per column, and checks with the function "expect" that it changed as many
+// rows. Rows that must, or must not, exist are looked up by scalar subqueries. The planner could turn EXISTS into a hash of the whole
+// table, because it plans without knowing how large the table will be.
 var (
 	qInsertLive = sql(`WITH v AS ` + live.rows() + `,
 		made AS (INSERT INTO {s}.live (` + live.names("") + `, history_from) SELECT ` + live.names("") + `, 1
@@ -56,8 +56,8 @@ var (
 	qInsertKeys = sql(idempotency.insert("idempotency"))
 )
 
-// update is a statement that changes live rows. It takes the rows from v, changes those that are still as the decision read
-// them (asRead), and assigns them the columns in "to".
+// update returns a statement that changes live rows. It takes the rows from v, changes those that are still as the decision read them
+// (asRead), and assigns the columns in "to".
 func update(what, to executions) string {
 	return `WITH v AS ` + what.rows() + `,
 		moved AS (UPDATE {s}.live l SET ` + to.sets() + `, ` + setHistory + ` FROM v WHERE ` + asRead + ` RETURNING 1)
@@ -65,22 +65,21 @@ func update(what, to executions) string {
 }
 
 const (
-	// externalFrom is the size in bytes from which a payload is kept in a row of its own, in the table "payloads".
+	// externalFrom is the size in bytes from which a payload has its own row, in the table "payloads".
 	externalFrom = 1500
-	// runLimit is how many bytes of history a live row carries. Every change rewrites the row, so older history is moved
-	// out of it.
+	// runLimit is how many bytes of history a live row contains. Every change rewrites the row, so older history is moved out of it.
 	runLimit = 1000
 )
 
-// writes are the columns that Apply fills. A transaction takes them over from the one before, with the memory that they have.
+// writes has the columns that Apply fills. A transaction reuses those of the previous one, with their memory.
 type writes struct {
 	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns, retries columns
 
 	x change // the draft that is being added
 }
 
-// Apply implements store.Tx. The statements are sent with the next one that needs an answer, or with the commit, and only then
-// does an error of theirs show.
+// Apply implements store.Tx. The statements are sent with the next one that needs an answer, or with the commit, and their errors appear
+// only then.
 func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	if t.failed != nil {
 		return t.failed
@@ -183,8 +182,7 @@ func (t *tx) putChanges(all []store.WorkflowChange) {
 	t.put(qInsertChanges, &t.w.changes)
 }
 
-// insertKeys writes the idempotency keys, last and sorted: inserting a key waits for a transaction that has written the same
-// key.
+// insertKeys writes the idempotency keys, last and sorted, because inserting a key waits for a transaction that has written the same key.
 func (t *tx) insertKeys() {
 	slices.SortFunc(t.idem, func(a, b store.IdempotencyKey) int { return strings.Compare(a.Key, b.Key) })
 	idempotency.begin(&t.w.keys)
@@ -195,7 +193,7 @@ func (t *tx) insertKeys() {
 	t.idem = nil
 }
 
-// sendBeyond is how many bytes of parameters may wait for the commit. Beyond it the statements are sent earlier.
+// sendBeyond is how many bytes of parameters may wait for the commit. Above it the statements are sent earlier.
 const sendBeyond = 4 << 20
 
 func byID(a, b *flow.Draft) int { return slices.Compare(a.ID[:], b.ID[:]) }
@@ -262,7 +260,7 @@ func (t *tx) addNew(x *flow.Draft) {
 	}
 }
 
-// itemOf is a draft as the item of a task, after the decision.
+// itemOf returns a draft as the item of a task, after the decision.
 func itemOf(x *flow.Draft) item {
 	if x.Place == flow.Finished {
 		return item{x.Execution, x.Stage}
@@ -292,8 +290,8 @@ func (t *tx) addChange(x *flow.Draft) (spill bool) {
 	return c.afresh
 }
 
-// grow reports whether the history in a live row must be moved out before more is added. It is also moved out when this
-// transaction has not read the row, because its length is then unknown.
+// grow reports whether the history in a live row must be moved out before more is added. It is also moved out if this transaction has not
+// read the row, because its length is then unknown.
 func (t *tx) grow(x *flow.Draft, more int) bool {
 	if more == 0 {
 		return false
@@ -307,7 +305,7 @@ func (t *tx) grow(x *flow.Draft, more int) bool {
 	return true
 }
 
-// wakeOf is the wake-up time that x had in an earlier state.
+// wakeOf returns the wake-up time of x in an earlier state.
 func wakeOf(x *flow.Execution, s *flow.State) time.Time {
 	then := flow.Execution{Request: x.Request, State: *s}
 	return then.Wake()

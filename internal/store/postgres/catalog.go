@@ -39,8 +39,8 @@ var (
 		AND (SELECT true FROM {s}.live l WHERE l.key = k.key LIMIT 1) IS NULL ORDER BY k.key FOR UPDATE SKIP LOCKED))`)
 )
 
-// notBeingRemoved locks those of the executions that may be removed. It leaves out executions that another transaction has
-// locked, since that one is removing them, and workflows that keep a child.
+// notBeingRemoved locks those of the executions that may be removed. It leaves out executions that another transaction has locked, because
+// that one is removing them, and workflows that keep a child.
 func (t *tx) notBeingRemoved(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	var alive, locked, there []flow.ID
 	t.unordered = true
@@ -98,7 +98,7 @@ var removals = []*query{
 	sql(`DELETE FROM {s}.ended WHERE id = ANY ($1::uuid[])`),
 }
 
-// Remove implements store.Executions. The lock row of a concurrency key goes with the last execution that uses the key.
+// Remove implements store.Executions. The lock row of a concurrency key is removed with the last execution that uses the key.
 func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	clear(t.expectedWorkflows)
 	ids, err := t.notBeingRemoved(ctx, ids)

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
-// checkChunk is how many executions Check reads in one snapshot. PostgreSQL cannot vacuum rows away while a snapshot could
-// still see them, so a snapshot is kept short.
+// checkChunk is how many executions Check reads in one snapshot. PostgreSQL cannot vacuum rows while a snapshot could still see them, so a
+// snapshot is short.
 const checkChunk = 500
 
 var (
@@ -71,7 +71,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	return f.All, store.Failed(f.Keys(ctx, s), "check keys")
 }
 
-// checked is one execution of a page, with the columns of its row that Check compares.
+// checked is one execution of a page with its events.
 type checked struct {
 	x      *flow.Execution
 	events []flow.Event
@@ -187,7 +187,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 	return last, true, nil
 }
 
-// idsOf are the ids of the executions on a page that are of one kind.
+// idsOf returns the ids of the executions on a page that have one kind.
 func idsOf(page []*checked, kind flow.Kind) (ids []flow.ID) {
 	for _, k := range page {
 		if k.x.Kind == kind {
@@ -197,7 +197,7 @@ func idsOf(page []*checked, kind flow.Kind) (ids []flow.ID) {
 	return ids
 }
 
-// checkReused compares the executions of a page with the executions whose outcomes they reused, if these still exist.
+// checkReused compares the executions of a page with those whose outcomes they reused, if these still exist.
 func checkReused(ctx context.Context, c *conn, answer time.Duration, f *verification.Findings, page map[flow.ID]*checked) error {
 	by := map[flow.ID][]*flow.Execution{}
 	var of []flow.ID
@@ -225,7 +225,7 @@ func checkReused(ctx context.Context, c *conn, answer time.Duration, f *verifica
 	return err
 }
 
-// checkDerived compares the columns that follow from the other columns of an execution.
+// checkDerived compares the columns that are derived from other columns of an execution.
 func checkDerived(f *verification.Findings, x *flow.Execution, r *rows) {
 	same := r.int() == int64(x.Priority)
 	same = r.text() == x.Queue && same
@@ -236,8 +236,7 @@ func checkDerived(f *verification.Findings, x *flow.Execution, r *rows) {
 	}
 }
 
-// tableRule is a query that finds rows which break an invariant. It returns an execution's id (or null) and a description of
-// the fault.
+// tableRule is a query for rows that break an invariant. It returns an execution's id (or null) and a description of the error.
 type tableRule struct {
 	invariant int
 	q         *query

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// column is an array parameter that is built element by element, beside others of the same length.
+// column is an array parameter that is built element by element, together with others of the same length.
 type column struct {
 	of sqlType
 	n  int
@@ -17,7 +17,7 @@ type column struct {
 func (c *column) begin(of sqlType) {
 	c.of, c.n = of, 0
 	if cap(c.b) > 1<<20 {
-		c.b = nil // drop a large buffer, so that one large payload does not occupy memory for good
+		c.b = nil // drop a large buffer, so that one large payload does not occupy memory permanently
 	}
 	c.b = c.b[:0]
 }
@@ -103,7 +103,7 @@ func (c *column) idOrNull(v flow.ID) {
 	c.id(v)
 }
 
-// columns are the parameters of a statement that writes many rows, which a relation fills.
+// columns are the parameters of a statement that writes many rows, filled by a relation.
 type columns struct{ all []column }
 
 // rows is how many rows have been added.

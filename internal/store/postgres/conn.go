@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// query is a statement's text and its place in the store's list of rendered statements.
+// query is a statement's text with its index in the store's list of rendered statements.
 type query struct {
 	text string
 	slot int
@@ -22,20 +22,20 @@ type query struct {
 
 var queries []*query
 
-// sql declares a statement; {s} stands for the schema. It is called for package variables only, so the list is complete before
-// a store is opened.
+// sql declares a statement; {s} stands for the schema. It is called only for package variables, so the list is complete before a store is
+// opened.
 func sql(text string) *query {
 	q := &query{text: text, slot: len(queries)}
 	queries = append(queries, q)
 	return q
 }
 
-// is returns an equality to look up the rows that a statement writes, one for each row of its input, by the first
-// column of an index: of two of this form one may become a filter, so further columns have plain equalities, or none
-// that an index fits. PostgreSQL may plan a statement while a table is empty; it then prefers to read the whole table
-// in the order of an index and to merge, and keeps that plan when the table has become full. For this form of the
-// equality it can use the index for a look-up, but not for an order. Rows that are only read are looked up by LATERAL …
-// OFFSET 0 or by a scalar subquery, because the planner may turn EXISTS into a hash of the whole table.
+// is returns an equality for looking up the rows that a statement writes, one for each row of its input, by the first column of an index.
+// If two equalities had this form, one could become a filter, so further columns have plain equalities, or conditions for which there is no
+// index. PostgreSQL may plan a statement while a table is empty; then it prefers a merge join that reads the whole table in the order of an
+// index, and keeps that plan when the table has grown. With this form of equality it can use the index for look-ups, but not for an order.
+// Rows that are only read are looked up by LATERAL … OFFSET 0 or by a scalar subquery, because the planner could turn EXISTS into a hash
+// of the whole table.
 func is(column, value string) string { return column + ` = ANY (ARRAY[` + value + `])` }
 
 // statement is a query rendered for one store.
@@ -50,29 +50,29 @@ func render(schema string) []statement {
 	return all
 }
 
-// conn speaks PostgreSQL's protocol on one connection. It writes parameters in binary into one buffer, reads results out of the
-// connection's own buffer, and sends any number of statements in one round trip. A decision writes whole columns of values;
-// turning each value into an interface costs more processor time than PostgreSQL needs to store it.
+// conn speaks PostgreSQL's protocol on one connection. It writes binary parameters into one buffer, reads results from the connection's own
+// buffer, and sends any number of statements in one round trip. A decision writes whole columns of values; converting each value to an
+// interface costs more processor time than PostgreSQL needs to store it.
 type conn struct {
 	lent       *pgpool.Conn
 	pg         *pgconn.PgConn
 	statements []statement
-	// prepared says which statements are prepared on the server. It is nil behind a transaction pooler, where the next
-	// transaction may run on another connection, so nothing can be prepared.
+	// prepared has an element for each statement: whether it is prepared on the server. It is nil behind a transaction pooler, where the next
+	// transaction may run on another connection, so no statement can be prepared.
 	prepared []bool
 }
 
 var binaryFormat = []int16{1}
 
-// call is one statement to run, its parameters, and what reads its rows.
+// call is one statement to run, with its parameters and the function that reads its rows.
 type call struct {
 	q      *query // nil: the statement is in once
 	params [][]byte
-	read   func(*rows) error // called for each row; nil discards them
-	once   string            // text of a statement that is used once and not in the list
+	read   func(*rows) error // called for each row; nil discards the rows
+	once   string            // text of a statement that is not in the list and is used once
 }
 
-// within runs calls. If the answers have not come after d, it gives the connection up.
+// within runs calls. If the answers do not arrive within d, it gives up the connection.
 func (c *conn) within(ctx context.Context, d time.Duration, calls []call) (done int, err error) {
 	err = c.lent.Within(ctx, d, func(ctx context.Context) (err error) {
 		done, err = c.run(ctx, calls)
@@ -81,8 +81,8 @@ func (c *conn) within(ctx context.Context, d time.Duration, calls []call) (done 
 	return done, err
 }
 
-// run sends calls in one round trip and reads their answers in order. The server ignores all calls behind one that failed; done
-// is how many succeeded before it. An error of a call's read function does not stop the calls.
+// run sends calls in one round trip and reads their answers in order. The server ignores all calls after a failed one; done is how many
+// succeeded before it. An error of a call's read function does not stop the calls.
 func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 	p := c.pg.StartPipeline(ctx)
 	sent := make([]bool, len(calls)) // statements that were not prepared yet: their Parse message goes before the call
@@ -106,7 +106,7 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 		return 0, err
 	}
 	var bad error
-	var r rows // used for every answer: a row is read before the next one comes
+	var r rows // used for every answer, because a row is read before the next one comes
 	for i, k := range calls {
 		if sent[i] {
 			if _, err = p.GetResults(); err != nil {
@@ -138,7 +138,7 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 		done++
 	}
 	if err != nil {
-		for i, k := range calls { // calls behind a failure were not prepared
+		for i, k := range calls { // calls after the failed one were not prepared
 			if sent[i] {
 				c.prepared[k.q.slot] = false
 			}
@@ -153,7 +153,7 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 	return done, err
 }
 
-// args writes parameters, in binary, one after another.
+// args builds binary parameters one after another.
 type args struct {
 	b      []byte
 	params [][]byte
@@ -208,7 +208,7 @@ func (a *args) bytes(v []byte) *args {
 
 func (a *args) id(v flow.ID) *args { return a.bytes(v[:]) }
 
-// null is the null value, of every type.
+// null adds a null, of any type.
 func (a *args) null() *args {
 	a.params = append(a.params, nil)
 	return a
@@ -247,7 +247,7 @@ const (
 	oidUUID  sqlType = 2950
 )
 
-// String is the type's name in SQL.
+// String returns the type's name in SQL.
 func (t sqlType) String() string {
 	switch t {
 	case oidBool:
@@ -286,7 +286,7 @@ func (a *args) array(of sqlType, n int) {
 	}
 }
 
-// rows reads one row, column after column. Values live until the next row.
+// rows reads one row, column after column. Values are valid until the next row.
 type rows struct {
 	values [][]byte
 	i      int
@@ -306,7 +306,7 @@ func (r *rows) next() []byte {
 	return v
 }
 
-// null reports whether the next column is null. If so, it goes on to the column behind it.
+// null reports whether the next column is null. If so, it skips the column.
 func (r *rows) null() bool {
 	if r.values[r.i] != nil {
 		return false
@@ -335,7 +335,7 @@ func (r *rows) bool() bool {
 
 func (r *rows) text() string { return string(r.next()) }
 
-// peek returns bytes that live until the next row.
+// peek returns bytes that are valid until the next row.
 func (r *rows) peek() []byte { return r.next() }
 
 // bytes returns a copy; null and an empty value are nil.

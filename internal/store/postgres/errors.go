@@ -13,11 +13,11 @@ import (
 // Codes of errors that the store's own statements raise.
 const (
 	codeConflict = "PW409" // rows have changed since the decision read them
-	codeOrphan   = "PW404" // a row names another one that does not exist
-	codeRemoved  = "PW410" // a row that was to be copied does not exist any more
+	codeOrphan   = "PW404" // a row refers to another one that does not exist
+	codeRemoved  = "PW410" // a row to copy does not exist any more
 )
 
-// isRetryable reports whether the database asks to run the same transaction once more.
+// isRetryable reports whether the database asks to run the same transaction again.
 func isRetryable(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -31,7 +31,7 @@ func isRetryable(err error) bool {
 	return false
 }
 
-// damaged is the error of a row that cannot be decoded. The connection remains usable.
+// damaged is the error of a row that cannot be decoded. The connection stays usable.
 type damaged struct{ error }
 
 func (e damaged) Unwrap() error { return e.error }
@@ -43,8 +43,7 @@ func (e unfit) Unwrap() error { return e.error }
 
 func unfitf(format string, args ...any) error { return unfit{fmt.Errorf(format, args...)} }
 
-// translate makes one of the store port's errors out of a statement's: bad values, a conflict, or a database that cannot be
-// used.
+// translate converts a statement's error to an error of the store port: bad values, a conflict, or an unusable database.
 func translate(err error) error {
 	if err == nil {
 		return nil
@@ -92,7 +91,7 @@ func translateServer(e *pgconn.PgError, err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// explain says why a store could not be opened and what to do. A cause that may pass by itself is store.ErrUnavailable.
+// explain says why a store could not be opened, and how to fix it. A cause that may pass by itself is store.ErrUnavailable.
 func explain(err error) error {
 	var no unfit
 	if errors.As(err, &no) {
@@ -125,5 +124,5 @@ func explain(err error) error {
 	return translate(err)
 }
 
-// plain is an error's text on one line.
+// plain returns an error's text on one line.
 func plain(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -11,19 +11,19 @@ import (
 // change is a draft with the encoded values of its rows.
 type change struct {
 	*flow.Draft
-	created         int64  // its CreatedAt in microseconds: package row counts times from it
-	input, with     []byte // its payload; nil when it is in the table "payloads"
+	created         int64  // its CreatedAt in microseconds, from which package row counts times
+	input, with     []byte // its payload; nil if it is in the table "payloads"
 	payloadExternal bool   // its payload is in the table "payloads"
 	history         []byte // its events, encoded
-	afresh          bool   // the history in its live row is moved out first
+	afresh          bool   // move the history out of its live row first
 }
 
 type executions = relation[*change, *flow.Execution]
 
-// The columns of the two tables of executions. Each list holds the columns that are written together. A column with a get is
-// loaded by every reader, in this order.
+// The columns of the two tables of executions. Each list has the columns that are written together. Every reader loads the columns with a
+// get, in this order.
 var (
-	// identity are columns of both tables that never change.
+	// identity are the columns of both tables that never change.
 	identity = executions{
 		{"id", oidUUID, putID, getID},
 		{"created_at", oidInt8, putCreated, getCreated},
@@ -31,7 +31,7 @@ var (
 		{"detail", oidBytes, putDetail, getDetail},
 	}
 
-	// stepped are the columns of "live" that every change writes. None of them is in an index, so that the indexes need no new entry.
+	// stepped are the columns of "live" that every change writes. None of them is in an index, so the indexes need no new entries.
 	stepped = executions{
 		{"stage", oidInt2, putStage, getStage},
 		{"next_seq", oidInt8, func(c *column, x *change) { c.int(x.NextSeq) }, func(r *rows, x *flow.Execution) { x.NextSeq = r.int() }},
@@ -48,12 +48,12 @@ var (
 		{"cancel_requested", oidBool, func(c *column, x *change) { c.bool(x.State.Cancel != nil) }, nil},
 	}.with(stepped...)
 	history = executions{{"history", oidBytes, func(c *column, x *change) { c.bytes(x.history) }, nil}}
-	// live are the columns of "live". Statements compute one more, "history_from".
+	// live are the columns of "live". Statements also compute "history_from".
 	live = identity.with(moved...).with(history...).with(executions{
 		{"priority", oidInt8, func(c *column, x *change) { c.int(int64(x.Priority)) }, nil},
 		{"key", oidText, func(c *column, x *change) { c.textOrNull(x.Key) }, nil},
 	}...).with(shared...)
-	// shared are columns of both tables that come from the request. Only single statements read them.
+	// shared are columns of both tables that come from the request. Only a few statements read them.
 	shared = executions{
 		{"is_root", oidBool, func(c *column, x *change) { c.bool(x.Parent.IsZero()) }, nil},
 		{"payload_external", oidBool, func(c *column, x *change) { c.bool(x.payloadExternal) }, nil},
@@ -62,7 +62,7 @@ var (
 		{"payload", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.with) }, nil},
 	}
 
-	// ending are the columns of "ended" that the end of an execution sets, without the outcome.
+	// ending are the columns of "ended" that are set when an execution ends, without the outcome.
 	ending = executions{
 		{"stage", oidInt2, putStage, getStage},
 		{"finished_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.FinishedAt)) }, func(r *rows, x *flow.Execution) { x.FinishedAt = r.time() }},
@@ -71,13 +71,13 @@ var (
 	// failure is the error of an ended execution; outcome is the error and the output.
 	failure = executions{{"error", oidBytes, putError, getError}}
 	outcome = failure.with(field[*change, *flow.Execution]{"output", oidBytes, putOutput, func(r *rows, x *flow.Execution) { x.Outcome.Output = r.bytes() }})
-	// closing are the columns that the end of an execution sets; the others of "ended" are copied from "live".
+	// closing are the columns that are set when an execution ends; the others of "ended" are copied from "live".
 	closing = ending.with(outcome...)
-	// ended are the columns of "ended". Statements compute one more, "history_from".
+	// ended are the columns of "ended". Statements also compute "history_from".
 	ended = identity.with(closing...).with(history...).with(shared...)
 )
 
-// before is the state in which the decision read a row of "live". Only a row that is still in it is changed.
+// before is the state of a row of "live" that the decision read. Only rows that are still in it are changed.
 var before = executions{
 	{"id", oidUUID, putID, nil},
 	{"was_stage", oidInt2, func(c *column, x *change) { c.int(int64(x.Before.Stage)) }, nil},
@@ -87,12 +87,12 @@ var before = executions{
 	{"was_owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Before.Owner) }, nil},
 }
 
-// asRead is the condition that a row of "live" (l) is still as in before (v).
+// asRead is the condition that a row of "live" (l) is still in the state of before (v).
 var asRead = is("l.id", "v.id") + ` AND l.stage = v.was_stage AND l.attempt = v.was_attempt AND l.next_seq = v.was_seq AND l.place = v.was_place
 	AND l.owner IS NOT DISTINCT FROM v.was_owner`
 
 var (
-	// grown is the history that is added to a live row.
+	// grown are the columns of history that is added to a live row.
 	grown = history.with(field[*change, *flow.Execution]{"afresh", oidBool, func(c *column, x *change) { c.bool(x.afresh) }, nil})
 
 	moves, steps = before.with(moved...).with(grown...), before.with(stepped...).with(grown...)
@@ -102,7 +102,7 @@ var (
 const setHistory = `history = CASE WHEN v.afresh THEN v.history ELSE l.history || v.history END,
 	history_from = CASE WHEN v.afresh THEN v.was_seq ELSE l.history_from END`
 
-// asEnded are the columns of "ended" for a row that is deleted from "live" (l) by a row of ends (v).
+// asEnded returns the columns of "ended" for a row that is deleted from "live" (l) by a row of ends (v).
 func asEnded() string {
 	text := ""
 	for i, f := range ended {
@@ -122,15 +122,15 @@ func asEnded() string {
 }
 
 var (
-	// liveRead and endedRead are the columns that readers load of the two tables, without payload and outcome.
+	// liveRead and endedRead are the columns of the two tables that readers load, without payload and outcome.
 	liveRead, endedRead = live.readable(), identity.with(ending...)
-	// complete is the outcome and the payload.
+	// complete are the columns of the outcome and the payload.
 	complete = outcome.with(payloadRead...)
-	// listed are the columns that lists load of both tables.
+	// listed are the columns of both tables that lists load.
 	listed = liveRead.with(ending.only("finished_at")...).with(failure...)
 )
 
-// listedFrom are the columns "listed" of one of the tables, as x. A column that the table does not have is null.
+// listedFrom returns the columns "listed" of one of the tables, as x. Columns that the table does not have are null.
 func listedFrom(table executions) string {
 	text := ""
 	for i, f := range listed {
@@ -193,8 +193,8 @@ func getPlace(r *rows, x *flow.Execution) {
 	}
 }
 
-// getState reads the state. In a live row place, attempt and the time in the queue have columns of their own, which were read
-// before; for an ended execution the state has them.
+// getState reads the state. In a live row, place, attempt and the time in the queue have their own columns, which were read before; for an
+// ended execution they are part of the state.
 func getState(r *rows, x *flow.Execution) {
 	r.failed(row.DecodeState(&x.State, r.peek(), row.Micros(x.CreatedAt), x.Place == flow.Finished))
 }
@@ -208,8 +208,8 @@ func getError(r *rows, x *flow.Execution) {
 	}
 }
 
-// live reads liveRead, the length of the history and, if wanted, the payload. With an error it returns an execution of which
-// only the id is set.
+// live reads liveRead, the length of the history and, if requested, the payload. With an error it returns an execution that has only the
+// id.
 func (r *rows) live(payload bool) (x *flow.Execution, history int, err error) {
 	x = new(flow.Execution)
 	if err := liveRead.read(r, x); err != nil {
@@ -222,7 +222,7 @@ func (r *rows) live(payload bool) (x *flow.Execution, history int, err error) {
 	return x, history, err
 }
 
-// ended reads endedRead and the columns that the statement has behind it: none (nil), failure or complete.
+// ended reads endedRead and the columns that follow in the statement: none (nil), failure or complete.
 func (r *rows) ended(more executions) (*flow.Execution, error) {
 	x := &flow.Execution{State: flow.State{Place: flow.Finished}}
 	err := endedRead.read(r, x)
@@ -245,7 +245,7 @@ func (r *rows) outcome() (flow.Outcome, error) {
 // item is an execution as an item of a task.
 type item struct {
 	*flow.Execution
-	endedAs flow.Stage // 0: it has not ended, or the statement does not ask
+	endedAs flow.Stage // 0: it is unfinished, or the statement does not select it
 }
 
 // children are the columns of the table of that name.

@@ -5,20 +5,20 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A report that ends a task locks the task, and then its workflow, which takes its next step in the same transaction. Where the workflow is
-// expected, both are one round trip:
+// A report that ends a task locks the task, and then its workflow, which takes its next step in the same transaction. If the workflow was
+// announced, both take one round trip:
 //
 //	ExpectWorkflows ── Lock: the executions, the workflows, their progress, the clock ── Apply: adds ends ── LockWorkflows
 //
-// What the transaction writes about a workflow in between is added where that is the end of a task. Anything else is rare: the workflow is
-// forgotten then, and LockWorkflows reads it.
+// Ends of tasks that the transaction writes in between are added to the workflow's progress. Other writes about the workflow are rare: then
+// it is forgotten, and LockWorkflows reads it.
 
 // ExpectWorkflows implements store.Expecter.
 func (t *tx) ExpectWorkflows(of []store.KnownWorkflow) { t.workflowsToRead = of }
 
-// lockExpected queues the lock of the expected workflows and what reads them, behind the lock of the executions with these ids. The
-// function that it returns takes in the answers. Three kinds of workflows are left to LockWorkflows: those that have ended, those that
-// another transaction has locked and that may not be waited for, and those that cannot be decoded.
+// lockExpected queues the lock of the announced workflows and the statements that read them, after the lock of the executions with these
+// ids. The function that it returns processes the answers. Three kinds of workflows are left to LockWorkflows: ended ones, those that
+// another transaction has locked and for which this one may not wait, and those that cannot be decoded.
 func (t *tx) lockExpected(ids []flow.ID) (done func()) {
 	of := t.workflowsToRead
 	t.workflowsToRead = nil
@@ -63,13 +63,13 @@ func (t *tx) lockExpected(ids []flow.ID) (done func()) {
 	}
 }
 
-// expectedWorkflow is a workflow that was expected, as LockWorkflows is to tell it.
+// expectedWorkflow is an announced workflow, in the form in which LockWorkflows returns it.
 type expectedWorkflow struct {
 	known store.KnownWorkflow
 	store.LockedWorkflow
 }
 
-// keepExpected brings expected workflows up to date with what Apply writes.
+// keepExpected updates announced workflows with the writes of Apply.
 func (t *tx) keepExpected(d *store.Delta) {
 	if len(t.expectedWorkflows) == 0 {
 		return
@@ -88,7 +88,7 @@ func (t *tx) keepExpected(d *store.Delta) {
 	}
 }
 
-// end counts the end of a task, where its tasks are counted. It reports whether that could be done.
+// end counts the end of a task, if the tasks are counted. It reports whether the workflow is still correct.
 func (w *expectedWorkflow) end(x *flow.Draft) bool {
 	if w.known.Change >= 0 || x.ParentAttempt != w.known.Attempt {
 		return true
@@ -106,7 +106,7 @@ func (w *expectedWorkflow) end(x *flow.Draft) bool {
 	return true
 }
 
-// mayWaitBehind is mayWaitFor(ids) once the executions "before" are locked.
+// mayWaitBehind is mayWaitFor(ids) for the time when the executions "before" are locked.
 func (t *tx) mayWaitBehind(before, ids []flow.ID) bool {
 	lowest := t.lowest
 	defer func() { t.lowest = lowest }()

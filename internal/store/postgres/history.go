@@ -20,8 +20,8 @@ const runsOf = `SELECT x.created_at, h.first, h.history FROM (
 var (
 	qHistory = sql(runsOf)
 
-	// qHistoryPage returns at most $3 histories and one more, and stops behind $4 bytes. The first one does not count,
-	// since most of it may lie before event $2.
+	// qHistoryPage returns at most $3 histories and one more, and stops after $4 bytes. The first one does not count, because most of it may
+	// be before event $2.
 	qHistoryPage = sql(`SELECT created_at, first, history FROM (SELECT *, coalesce(sum(CASE WHEN first > $2 THEN octet_length(history) END)
 		OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before FROM (` + runsOf + ` LIMIT $3::bigint + 1) r) r
 		WHERE before < $4::bigint ORDER BY first`)

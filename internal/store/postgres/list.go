@@ -23,12 +23,12 @@ type listing struct {
 	args    args
 }
 
-// source is a table in which the ids of executions with some property (a label, say) can be looked up.
+// source is a table in which the ids of executions with some property (for example a label) can be looked up.
 type source struct {
-	table, cond string // of the table, as b
+	table, cond string // condition on the table, as b
 	bind        func(*args)
-	newest      int  // look up only so many of its newest rows; 0: all
-	always      bool // it drives the search however many rows it has: an execution's own row does not say whether it belongs to the source
+	newest      int  // look up only this many of its newest rows; 0: all
+	always      bool // it drives the search with any number of rows, because the execution itself does not show that it belongs to it
 }
 
 // with replaces the question marks of a condition by the next parameters, which bind adds.
@@ -47,9 +47,9 @@ func (l *listing) from(table, cond string, always bool, bind func(*args)) {
 	l.sources = append(l.sources, source{table: table, cond: cond, bind: bind, always: always})
 }
 
-// driven is the FROM clause for one of the two tables, as x. With the number of a source, the rows of that source are looked up
-// in the table; with -1 the whole table is read. The other sources become conditions. If the statement only said that an id is
-// among those with a label, the planner would read the whole table.
+// driven returns the FROM clause for one of the two tables, as x. With the index of a source, the rows of that source are looked up in the
+// table; with -1 the whole table is read. The other sources become conditions. If the statement only required that an id is among those
+// with a label, the planner would read the whole table.
 func (l *listing) driven(by int, table string) (from string, where []string) {
 	where = slices.Clone(l.where)
 	for i, s := range l.sources {
@@ -70,8 +70,7 @@ func (l *listing) driven(by int, table string) (from string, where []string) {
 
 var listLive, listEnded = listedFrom(live), listedFrom(ended)
 
-// firstLook is how many executions a search looks at first. Most pages are full by then; finding where 40,000 executions end
-// takes 40 ms.
+// firstLook is how many executions a search examines first. Most pages are full by then; finding the end of 40,000 executions takes 40 ms.
 const firstLook = 1000
 
 // Search implements store.Reader.
@@ -101,8 +100,8 @@ func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, 
 	return found, fmt.Errorf("list executions: %w", err)
 }
 
-// driver chooses the source that drives a search: one with few rows, or -1 for none. Without one the search is bounded, unless
-// it has no condition.
+// driver chooses the source that drives a search: one with few rows, or -1 for none. Without a source the search is bounded, unless it has
+// no condition.
 func (s *Store) driver(ctx context.Context, f store.Filter) (by int, bounded bool, err error) {
 	if len(f.IDs) > 0 {
 		return -1, false, nil
@@ -175,7 +174,7 @@ func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.F
 		return found, false, err
 	}
 	var page store.Page
-	// One statement reads both tables in one snapshot, so an execution that ends meanwhile is in exactly one of them.
+	// One statement reads both tables in one snapshot, so an execution that ends at the same time is in exactly one of them.
 	err = s.read(ctx, call{
 		once:   fmt.Sprintf(`SELECT * FROM (%s) x ORDER BY x.id%s LIMIT %d`, strings.Join(halves, ` UNION ALL `), order, f.Limit),
 		params: l.args.params,
@@ -194,20 +193,20 @@ func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.F
 	n := len(found.Executions)
 	full = page.Full() || n == f.Limit
 	if !found.Searched.IsZero() {
-		// The search has looked farther in one table than in the other. Executions that only one table was searched for
-		// are left to the next call, since the other table may have rows between them.
+		// The search got further in one table than in the other. Executions beyond the end of the shorter search are left to the next call,
+		// because the other table may have rows between them.
 		found.Executions = slices.DeleteFunc(found.Executions, func(x *flow.Execution) bool { return x.ID != found.Searched && beyond(x.ID, found.Searched) })
 	}
 	return found, full && len(found.Executions) == n, err
 }
 
-// last is the execution at which a look ends, and its time of creation.
+// last is the execution at which a search step ends, and its creation time.
 type last struct {
 	id flow.ID
 	at time.Time
 }
 
-// last finds the execution at which a look ends after f.Reach rows of a table. It is zero when there are fewer.
+// last finds the execution at which a search step ends after f.Reach rows of a table. It is zero if there are fewer.
 func (s *Store) last(ctx context.Context, table string, f store.Filter, badly bool) (at last, err error) {
 	l := listing{schema: s.schema}
 	if badly {
@@ -271,8 +270,8 @@ func states(f store.Filter) (live, ended *[]string) {
 	return live, ended
 }
 
-// selection turns a filter into conditions that hold for both tables. It leaves out those on the stage and on the cursor; the
-// one on the verdict is for ended executions.
+// selection converts a filter into conditions that hold for both tables. It leaves out the conditions on the stage and the cursor; the one
+// on the verdict is for ended executions.
 func selection(schema string, f store.Filter) *listing {
 	l := &listing{schema: schema}
 	if !f.Workflow.IsZero() {
@@ -328,27 +327,27 @@ func (l *listing) verdicts(verdicts []string) {
 	})
 }
 
-// lookBeyond is how many executions in a row that are not old enough end the search for old ones. Ids are nearly in order of
-// submission, since clocks differ, and an execution that was submitted early may have ended late.
+// lookBeyond is the number of consecutive executions that are not old enough after which the search for old ones ends. Ids are only nearly
+// in order of submission, because clocks differ, and an execution that was submitted early may have ended late.
 const lookBeyond = 1000
 
-// oldPage is how many executions one statement looks at.
+// oldPage is how many executions one statement examines.
 const oldPage = 2000
 
-// oldPages is how many such pages one call looks at. A workflow that runs for months may have a million ended children, which
-// are kept as long as it runs.
+// oldPages is how many such pages one call examines. A workflow that runs for months may have a million ended children, which are kept
+// while it runs.
 const oldPages = 20
 
 var (
 	qOld = sql(`SELECT d.id, d.created_at, d.finished_at, d.is_root FROM {s}.ended d WHERE d.id > $1 ORDER BY d.id LIMIT $2`)
 
-	// The last items of a task come first, and the last tasks and attempts.
+	// Later items of a task come first, and later tasks and attempts.
 	qBeneath = sql(`SELECT c.id FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) CROSS JOIN LATERAL
 		(SELECT c.id, c.attempt, c.task, c.idx FROM {s}.children c WHERE c.workflow = w.id
 			ORDER BY c.attempt DESC, c.task DESC, c.idx DESC LIMIT $2) c
 		ORDER BY w.n, c.attempt DESC, c.task DESC, c.idx DESC LIMIT $2`)
 
-	// PostgreSQL tells the length of a value stored out of line without reading it.
+	// PostgreSQL knows the length of a value that is stored out of line without reading it.
 	qWeights = sql(`SELECT coalesce(octet_length(d.history), 0) + coalesce(octet_length(d.input), 0) + coalesce(octet_length(d.payload), 0)
 			+ coalesce(octet_length(d.output), 0) + coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0)
 			+ (SELECT coalesce(sum(octet_length(e.history)), 0) FROM {s}.events e WHERE e.id = d.id)
@@ -357,8 +356,8 @@ var (
 		joinEnded + ` ORDER BY w.n`)
 )
 
-// Removable implements store.Reader. It walks the ended executions in order of id, so it needs no index of its own, which would
-// cost every execution.
+// Removable implements store.Reader. It walks through the ended executions in order of id, so it needs no index of its own, which every
+// execution would have to update.
 func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.Removable, err error) {
 	tops, r, err := s.oldTops(ctx, q)
 	if err != nil {
@@ -383,7 +382,7 @@ func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.
 	return r.Cut(q, all[:n], tops), nil
 }
 
-// oldTops finds executions without a parent that ended before a time, and where the walk goes on after them.
+// oldTops finds executions without a parent that ended before a time, and where the walk continues after them.
 func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flow.ID, walk store.Removable, err error) {
 	limit := row.Micros(q.Before)
 	walk.After = q.After
@@ -420,7 +419,7 @@ func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flo
 	return tops, walk, nil
 }
 
-// within is how many of the executions, counted from the first, have together no more than so many bytes; at least one.
+// within returns how many of the first executions have together at most the given bytes, but at least one.
 func (s *Store) within(ctx context.Context, ids []flow.ID, bytes int64) (n int, err error) {
 	var sum int64
 	full := false

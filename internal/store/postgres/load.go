@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// The columns that readers load. A payload that is kept externally is in the table "payloads" (p); the condition of the join skips
-// the look-up for the other executions.
+// The columns that readers load. An external payload is in the table "payloads" (p); the condition of the join skips the look-up for other
+// executions.
 var (
 	liveColumns    = liveRead.names("l.") + `, octet_length(l.history)`
 	endedColumns   = endedRead.names("d.")
@@ -36,8 +36,7 @@ var (
 		coalesce(octet_length(p.payload), 0))`
 )
 
-// smallOnly are the columns of a payload, and whether it was left out because it has more than "most" bytes; most is a
-// parameter.
+// smallOnly returns the columns of a payload, and whether it was left out because it has more than "most" bytes; most is a parameter.
 func smallOnly(most string) string {
 	return `, CASE WHEN ` + payloadSize + ` <= ` + most + `::bigint THEN coalesce(l.input, p.input) END,
 		CASE WHEN ` + payloadSize + ` <= ` + most + `::bigint THEN coalesce(l.payload, p.payload) END, ` + payloadSize + ` > ` + most + `::bigint`
@@ -45,7 +44,7 @@ func smallOnly(most string) string {
 
 var lockSmall = `SELECT ` + liveColumns + smallOnly(`$2`) + ` FROM {s}.live l` + joinLive + ` WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
 
-// payload says whether an execution's payload is loaded.
+// payload selects whether an execution's payload is loaded.
 type payload uint8
 
 const (
@@ -84,7 +83,7 @@ var (
 	qSubmitted = sql(`SELECT ` + idempotency.names("") + ` FROM {s}.idempotency WHERE key = ANY ($1::text[])`)
 )
 
-// collect returns a reader of locked live rows. It adds them to all, and remembers the length of the history in each row.
+// collect returns a reader of locked live rows. It appends them to all, and records the length of the history in each row.
 func (t *tx) collect(all *[]*flow.Execution, p payload) func(*rows) error {
 	return func(r *rows) error {
 		x, size, err := r.live(p != noPayload)
@@ -112,7 +111,7 @@ func (t *tx) collectReadable(all *[]*flow.Execution) func(*rows) error {
 	}
 }
 
-// unread remembers a row if the error says that it cannot be decoded. It reports whether the row was remembered already.
+// unread records a row if the error says that it cannot be decoded. It reports whether the row was already recorded.
 func (t *tx) unread(id flow.ID, err error) (known bool) {
 	if !errors.Is(err, row.ErrDamaged) {
 		return false
@@ -122,8 +121,8 @@ func (t *tx) unread(id flow.ID, err error) (known bool) {
 	return known
 }
 
-// passOver leaves out a row that could not be decoded before either; the row stays locked. The first failure is returned as an
-// error, because the statement's limit did not count with the row.
+// passOver leaves out a row that could not be decoded before; the row stays locked. The first failure is returned as an error, because the
+// statement's limit did not include the row.
 func (t *tx) passOver(id flow.ID, err error) error {
 	if !t.unread(id, err) {
 		return err
@@ -154,8 +153,8 @@ func (t *tx) locked(all *[]*flow.Execution, x *flow.Execution, history int) {
 	*all = append(*all, x)
 }
 
-// lockQuery is the statement that locks executions by their ids, the highest first. It waits for all of them, or skips those
-// that another transaction has locked.
+// lockQuery returns the statement that locks executions by their ids, the highest first. It waits for all of them, or skips those that
+// another transaction has locked.
 func lockQuery(wait bool, p payload) *query {
 	switch {
 	case wait && p == smallPayload:
@@ -185,7 +184,7 @@ func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.
 	return all, err
 }
 
-// lock locks executions. The function behind queues statements that read more once the rows are locked.
+// lock locks executions. The function behind queues statements that read more after the rows are locked.
 func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(ids))
 	wait := t.mayWaitFor(ids)
@@ -203,8 +202,8 @@ func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) 
 	if len(all) == len(ids) {
 		return all, nil
 	}
-	// The missing ones have ended, perhaps while the statement waited for their rows, or are named twice, or do not exist.
-	// An ended execution does not change any more.
+	// The missing ones have ended, perhaps while the statement waited for their rows, or are given twice, or do not exist. An ended execution
+	// does not change any more.
 	found := make(map[flow.ID]bool, len(all))
 	for _, x := range all {
 		found[x.ID] = true

@@ -46,7 +46,7 @@ var (
 	qLazily = sql(`SET LOCAL synchronous_commit = off`)
 )
 
-// AppendLogs implements store.Logs. It does not wait for the disk, so a power failure may take the output of the last moments.
+// AppendLogs implements store.Logs. It does not wait for the disk, so a power failure may lose the logs of the last moments.
 func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 	if len(chunks) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 	return nil
 }
 
-// mostChunks is how many chunks a page has at most.
+// mostChunks is the largest number of chunks in a page.
 const mostChunks = 1000
 
 // ReadLogs implements store.Logs.

@@ -53,7 +53,7 @@ func Status(ctx context.Context, dsn string, o Options) ([]Migration, error) {
 	return all, nil
 }
 
-// target is the schema that is migrated, and the files that it is made from.
+// target is the schema to migrate, and the files from which it is made.
 type target struct {
 	cfg    *pgxpool.Config
 	schema string
@@ -66,7 +66,7 @@ func targetOf(dsn string, o Options) (target, error) {
 	return target{cfg, cmp.Or(o.Schema, defaultSchema), o.Limits, scripts}, err
 }
 
-// quoted is the schema's name in statements.
+// quoted returns the schema's name for statements.
 func (t target) quoted() string { return pgx.Identifier{t.schema}.Sanitize() }
 
 // connect opens one connection and checks that it can serve a store at all.
@@ -112,8 +112,8 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 // schema's name.
 const migrationLock = 0x5061776c
 
-// migrate has no time limit, since a migration of large tables takes long, and another process may be migrating. If the server
-// falls silent, keep-alive and TCP_USER_TIMEOUT end the connection.
+// migrate has no time limit, because a migration of large tables takes long, and another process may be migrating. If the server stops
+// answering, keep-alive and TCP_USER_TIMEOUT end the connection.
 func (t target) migrate(ctx context.Context) (err error) {
 	c, err := t.connect(ctx)
 	if err != nil {
@@ -182,8 +182,8 @@ func (t target) look(ctx context.Context, tx pgx.Tx) (found, error) {
 	return f, err
 }
 
-// compare lists the migrations with the times at which they were applied. It refuses a schema with migrations that this program
-// does not know.
+// compare lists the migrations with the times at which they were applied. It refuses a schema with migrations that this program does not
+// know.
 func (t target) compare(ctx context.Context, tx pgx.Tx) ([]Migration, error) {
 	steps, err := migration.Steps(t.files, "")
 	if err != nil {
@@ -245,7 +245,7 @@ func (t target) status(ctx context.Context) (all []Migration, err error) {
 	return all, err
 }
 
-// upToDate refuses a schema that lacks migrations. It changes nothing.
+// upToDate refuses a schema with missing migrations. It changes nothing.
 func (t target) upToDate(ctx context.Context) error {
 	all, err := t.status(ctx)
 	if err != nil {

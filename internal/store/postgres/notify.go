@@ -21,23 +21,22 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// news is what other processes are to be told about a transaction's writes.
+// news collects the changes of a transaction that other processes must learn about.
 type news struct {
 	queues     map[string]bool
 	sessions   map[flow.ID]bool
 	executions []flow.ID
 	pauses     bool
-	all        bool // more executions than one notification names
+	all        bool // more executions than fit into one notification
 }
 
 const (
-	// mostNamed is how many executions one notification names. With the other fields they fit into the server's limit of
-	// 8,000 bytes.
+	// mostNamed is how many executions one notification names. With the other fields they stay below the server's limit of 8,000 bytes.
 	mostNamed = 120
-	// noteLimit is the most bytes of a notification.
+	// noteLimit is the largest size of a notification.
 	noteLimit = 7800
-	// noteEvery is the least time between two notifications of one process. A commit that notifies takes a lock for which
-	// every other notifying commit waits; at this pace such waits are rare.
+	// noteEvery is the shortest time between two notifications of one process. A commit that notifies takes a lock for which every other
+	// notifying commit waits; at this rate such waits are rare.
 	noteEvery = 5 * time.Millisecond
 	// reconnectEvery is the pause before a lost connection is opened again.
 	reconnectEvery = time.Second
@@ -96,7 +95,7 @@ type note struct {
 	From       string    `json:"f"`
 	Queues     []string  `json:"q,omitempty"`
 	Sessions   []flow.ID `json:"s,omitempty"`
-	Executions []byte    `json:"x,omitempty"` // their ids, one after another: there are a hundred of them 200 times a second
+	Executions []byte    `json:"x,omitempty"` // their ids, concatenated: there may be a hundred of them 200 times a second
 	Pauses     bool      `json:"p,omitempty"`
 	All        bool      `json:"a,omitempty"`
 }
@@ -109,7 +108,7 @@ func (n *note) notification() store.Notification {
 	return heard
 }
 
-// from is how the notifications of a process begin, since From is the first field of note.
+// from returns the beginning of a process's notifications, in which From is the first field of note.
 func from(process string) string { return `{"f":"` + process + `"` }
 
 func (n *news) encode(process string) (string, error) {
@@ -132,23 +131,23 @@ func (n *news) encode(process string) (string, error) {
 	return string(b), err
 }
 
-// notifier sends notifications to other processes after commits, and receives theirs. They are hints: a change whose
-// notification is lost is found by the regular look into the tables.
+// notifier sends notifications to other processes after commits, and receives theirs. They are hints: a change whose notification is lost
+// is found by the regular reads of the tables.
 type notifier struct {
-	cfg     *pgx.ConnConfig // nil behind a pooler, where a connection cannot be notified
+	cfg     *pgx.ConnConfig // nil behind a pooler, where connections receive no notifications
 	limits  pgpool.Limits
 	channel string
 	self    string
 
 	mu      sync.Mutex
 	pending news
-	wake    chan struct{} // has room for one: news is pending
+	wake    chan struct{} // capacity 1: news is pending
 	end     context.CancelFunc
 	ctx     context.Context
 	done    sync.WaitGroup
 }
 
-// startNotifier starts the notifier on the connections of cfg. Without cfg it sends and hears nothing.
+// startNotifier starts the notifier on the connections of cfg. Without cfg it sends and receives nothing.
 func (s *Store) startNotifier(cfg *pgxpool.Config, limits pgpool.Limits) {
 	b := &notifier{wake: make(chan struct{}, 1), limits: limits.Filled(), self: rand.Text()}
 	s.notifier = b
@@ -157,16 +156,16 @@ func (s *Store) startNotifier(cfg *pgxpool.Config, limits pgpool.Limits) {
 		return
 	}
 	b.cfg = cfg.ConnConfig.Copy()
-	b.cfg.RuntimeParams["synchronous_commit"] = "off" // this connection writes nothing but notifications, which need not wait for the disk
+	b.cfg.RuntimeParams["synchronous_commit"] = "off" // this connection writes only notifications, which need not wait for the disk
 	h := fnv.New64a()
 	h.Write([]byte(s.name))
 	b.channel = fmt.Sprintf("pawl_%016x", h.Sum64())
 	b.done.Go(b.send)
 }
 
-// sameDatabase returns an error unless the connections of the notifier reach the store's database: notifications stay within it. A
-// lock that a transaction of the store holds must be taken there. Names and system identifiers would not do: a standby and a
-// restored copy have those of the original.
+// sameDatabase returns an error unless the connections of the notifier reach the store's database: notifications stay within it. A lock
+// that a transaction of the store holds must be visible on them. Names and system identifiers are not enough: a standby and a restored copy
+// have the same as the original.
 func (s *Store) sameDatabase(ctx context.Context) error {
 	return s.writers.Use(ctx, func(ctx context.Context, held *pgpool.Conn) error {
 		tx, err := held.Begin(ctx)
@@ -201,8 +200,8 @@ func (s *Store) sameDatabase(ctx context.Context) error {
 	})
 }
 
-// Heard returns an error unless a notification of one connection reaches another that listens, as those of other processes would. A
-// pooler in transaction mode takes LISTEN as any statement and passes nothing on.
+// Heard returns an error unless a notification from one connection reaches another one that listens, as between processes. A pooler in
+// transaction mode accepts LISTEN like any statement but passes no notifications on.
 func (s *Store) Heard(ctx context.Context) error {
 	b := s.notifier
 	if b.cfg == nil {
@@ -240,7 +239,7 @@ func (s *Store) Heard(ctx context.Context) error {
 	}
 }
 
-// announce passes on the changes of a committed transaction. It never waits.
+// announce queues the changes of a committed transaction for notification. It never waits.
 func (b *notifier) announce(n news) {
 	if b.cfg == nil || n.empty() {
 		return
@@ -254,7 +253,7 @@ func (b *notifier) announce(n news) {
 	}
 }
 
-// send notifies at once, and then again while there is more, at most every noteEvery. After a broken connection, which may have lost
+// send notifies at once, and again while there is more, at most every noteEvery. After a broken connection, which may have lost
 // notifications, the next one says that anything may have changed.
 func (b *notifier) send() {
 	var c *pgx.Conn
@@ -290,7 +289,7 @@ func (b *notifier) send() {
 	}
 }
 
-// exec runs a short statement and bounds how long it may take.
+// exec runs a short statement with a time limit.
 func (b *notifier) exec(ctx context.Context, c *pgx.Conn, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, b.limits.Ping)
 	defer cancel()
@@ -298,14 +297,14 @@ func (b *notifier) exec(ctx context.Context, c *pgx.Conn, sql string, args ...an
 	return err
 }
 
-// close closes a connection, if there is one. It does not wait long for a silent server.
+// close closes a connection, if there is one. It does not wait long for a server that does not answer.
 func (b *notifier) close(c *pgx.Conn) {
 	if c == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), b.limits.Ping)
 	defer cancel()
-	_ = c.Close(ctx) // a notification that is lost is no error
+	_ = c.Close(ctx) // a lost notification is not an error
 }
 
 func (b *notifier) sleep(ctx context.Context, d time.Duration) bool {
@@ -360,8 +359,8 @@ func (b *notifier) listen(ctx context.Context) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// receive passes on the notifications of other processes until ctx ends. One that the receiver has not read yet is merged with
-// the next. A broken connection is replaced.
+// receive passes on the notifications of other processes until ctx ends. A notification that the receiver has not read yet is merged with
+// the next one. A broken connection is replaced.
 func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Notification) {
 	defer func() { b.close(c) }()
 	for ctx.Err() == nil {
@@ -383,7 +382,7 @@ func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Noti
 			continue
 		}
 		if strings.HasPrefix(text, from(b.self)) {
-			continue // most are its own
+			continue // most notifications are this process's own
 		}
 		var n note
 		if json.Unmarshal([]byte(text), &n) != nil || len(n.Executions)%len(flow.ID{}) != 0 {
@@ -393,8 +392,8 @@ func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Noti
 	}
 }
 
-// next waits for a notification. It pings a connection that has been quiet for a while, because a dead connection is as quiet
-// as an idle one.
+// next waits for a notification. It pings a connection that has been quiet for a while, because a dead connection looks the same as an idle
+// one.
 func (b *notifier) next(ctx context.Context, c *pgx.Conn) (string, error) {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, b.limits.Quiet)
@@ -413,7 +412,7 @@ func (b *notifier) next(ctx context.Context, c *pgx.Conn) (string, error) {
 	}
 }
 
-// offer puts a notification into a channel with room for one, merged with one that is still in it.
+// offer puts a notification into a channel with capacity 1, merged with one that is still in it.
 func offer(out chan store.Notification, n store.Notification) {
 	select {
 	case old := <-out:

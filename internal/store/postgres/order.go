@@ -11,19 +11,19 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Transactions cannot deadlock, because all wait for locks in one order: executions by id, the highest first; then schedules by
-// name; then concurrency keys by name. A transaction waits for a lock only if the lock stands behind every lock that it holds.
-// Ids grow with time, so the highest id first means that an execution comes before its workflow, as a report needs them. A lock
-// may still be wanted out of order: clocks differ, a cancel goes from the workflow to its tasks, one decision leads to the
-// next. Such a lock is only tried. If another transaction holds it, this one gives up all its locks and is decided again; its
-// next run begins by locking, in order, everything that the last run had locked and wanted.
+// Transactions cannot deadlock, because all of them wait for locks in one order: executions by id, the highest first; then schedules by
+// name; then concurrency keys by name. A transaction waits for a lock only if the lock comes after every lock that it holds. Ids grow with
+// time, so with the highest id first an execution comes before its workflow, which is the order that a report needs. A lock may still be
+// needed out of order: clocks differ, a cancel goes from the workflow to its tasks, one decision leads to the next. Then the transaction
+// only tries to lock. If another transaction holds the lock, this one gives up all its locks and is decided again; its next run begins by
+// locking, in order, everything that the last run had locked or tried to lock.
 //
-// A lock with SKIP LOCKED never waits. Claims from a queue use it; so do the locks of sessions, unless the transaction has no
-// lock yet. A definition is written at once, and waits for a transaction that writes the same version; after that the
-// transaction waits for nothing but further definitions, which a decision writes sorted by name. Idempotency keys, signals,
-// enforcements and switches come last, with the commit, each sorted.
+// A lock with SKIP LOCKED never waits. Claims from a queue use it, and so do the locks of sessions, unless the transaction has no lock yet.
+// A definition is written at once, and waits for a transaction that writes the same version; after that the transaction waits only for
+// further definitions, which a decision writes sorted by name. Idempotency keys, signals, enforcements and switches come last, with the
+// commit, each sorted.
 
-// locks are what a transaction has locked or wants to lock.
+// locks are the locks that a transaction has or needs.
 type locks struct {
 	executions []flow.ID
 	schedules  []string
@@ -32,18 +32,18 @@ type locks struct {
 	seats      seatLock
 }
 
-// seatLock is how a transaction locks sessions.
+// seatLock is the mode in which a transaction locks sessions.
 type seatLock uint8
 
 const (
-	// claiming: any number of transactions claim for a session, also beside the one that renews it. If a claim stopped renewals, a lease
-	// would run out under a flood of claims: PostgreSQL lets further transactions share a lock while another waits to have it alone.
+	// claiming: any number of transactions claim for a session, even while another one renews it. If claims blocked renewals, a lease would
+	// expire under a flood of claims: PostgreSQL lets further transactions share a lock while another one waits for it exclusively.
 	claiming seatLock = iota
 	renewing          // one transaction renews it
-	leaving           // its lease ends, or it is dropped: nobody claims for it meanwhile, or renews it
+	leaving           // its lease ends, or it is dropped: no transaction claims for it or renews it at the same time
 )
 
-// outOfOrder ends a transaction that would otherwise have to wait for a lock out of order.
+// outOfOrder is the error of a transaction that would otherwise have to wait for a lock out of order.
 type outOfOrder struct{ want locks }
 
 func (*outOfOrder) Error() string {
@@ -53,17 +53,17 @@ func (*outOfOrder) Error() string {
 // Unwrap makes it a conflict for callers that do not know this error.
 func (*outOfOrder) Unwrap() error { return store.ErrConflict }
 
-// order says which locks a transaction has, and so for which it may still wait.
+// order has the locks of a transaction, and so determines for which others it may still wait.
 type order struct {
 	asked []locks // one element for each request
 
-	preLocked map[flow.ID]bool // locked by hold, before the decision began; those that it has read since are in runs as well
+	preLocked map[flow.ID]bool // locked by hold, before the decision began; those that it has read since are also in runs
 	lowest    flow.ID          // the lowest of the locked executions; zero: none
-	// schedules and keys are the locked ones, schedule and key the last of them.
+	// schedules and keys are the locked ones; schedule and key are the last of them.
 	schedules     map[string]bool
 	schedule, key string
 	keys          map[string]bool
-	unordered     bool // it has locked something that is not in the order
+	unordered     bool // it has a lock that is not part of the order
 }
 
 const holdSessions = `SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) ORDER BY id `
@@ -131,8 +131,8 @@ func (t *tx) lockedKey(key string) {
 	t.key = max(t.key, key)
 }
 
-// mayWaitFor reports whether the order allows to wait for executions: those that are not locked yet must stand behind every
-// lock that the transaction has.
+// mayWaitFor reports whether the order allows waiting for executions: those that are not locked yet must come after every lock of the
+// transaction.
 func (t *tx) mayWaitFor(ids []flow.ID) bool {
 	behind := t.schedules != nil || t.keys != nil || t.unordered
 	if t.lowest.IsZero() && !behind {
@@ -150,12 +150,12 @@ func (t *tx) mayWaitFor(ids []flow.ID) bool {
 	return true
 }
 
-// mayWaitForSchedules is the same for schedules that are not locked yet, sorted.
+// mayWaitForSchedules is mayWaitFor for sorted schedules that are not locked yet.
 func (t *tx) mayWaitForSchedules(fresh []string) bool {
 	return t.keys == nil && !t.unordered && (t.schedules == nil || fresh[0] > t.schedule)
 }
 
-// mayWaitForKeys is the same for concurrency keys that are not locked yet, sorted.
+// mayWaitForKeys is mayWaitFor for sorted concurrency keys that are not locked yet.
 func (t *tx) mayWaitForKeys(fresh []string) bool {
 	return !t.unordered && (t.keys == nil || fresh[0] > t.key)
 }
@@ -176,7 +176,7 @@ func (t *tx) giveUp() error {
 	return t.failed
 }
 
-// wanted returns the locks that a transaction which gave up wants at the start of its next run. It is nil for any other error.
+// wanted returns the locks with which a transaction that gave up must begin its next run. It is nil for any other error.
 func wanted(err error) *locks {
 	var o *outOfOrder
 	if errors.As(err, &o) {

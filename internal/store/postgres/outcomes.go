@@ -13,8 +13,7 @@ import (
 )
 
 var (
-	// PostgreSQL tells the length of a value stored out of line without reading it, so outputs behind the page are not
-	// read.
+	// PostgreSQL knows the length of a value that is stored out of line without reading it, so outputs after the page are not read.
 	qOutputs = sql(`SELECT s.output FROM (
 			SELECT w.n, d.output, coalesce(sum(octet_length(d.output)) OVER (ORDER BY w.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
 			FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true) s
@@ -34,8 +33,8 @@ var (
 					WHERE p.id = CASE WHEN l.payload_external OR d.payload_external THEN w.id END OFFSET 0) p ON true) i) s
 		WHERE s.before < $2::bigint ORDER BY s.n`)
 
-	// An execution with a number has ended, and its label row alone says so. The newest come first, since the executions
-	// submitted last usually end last.
+	// An execution with a number has ended, so its label row is enough. The newest come first, because the latest submissions usually end
+	// last.
 	qOpenLabelled = sql(`SELECT true FROM {s}.labels b CROSS JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = b.id OFFSET 0) x
 		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.id DESC LIMIT 1`)
 
@@ -52,7 +51,7 @@ var (
 		AND b.number IS NULL AND (SELECT true FROM {s}.ended d WHERE d.id = b.id)`)
 )
 
-// labelled is the condition on the rows that a store.Label selects.
+// labelled is the condition of a store.Label.
 const labelled = `b.name = $1 AND b.value = $2 AND x.is_root AND ($3::text = '' OR x.action = $3)`
 
 func (a *args) label(l store.Label) *args { return a.text(l.Name).text(l.Value).text(l.Action) }
@@ -76,7 +75,7 @@ func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID)
 	return store.Result(all, err, "read documents of %d executions", len(ids))
 }
 
-// tallied is the code in an encoded error. Before it stands its length, in one byte, or in two from 128 bytes on.
+// tallied selects the code of an encoded error. The code follows its length, which has one byte, or two from 128 bytes on.
 const tallied = `CASE WHEN octet_length(x.error) < 2 THEN x.error WHEN get_byte(x.error, 0) < 128 THEN substring(x.error FROM 1 FOR 1 + get_byte(x.error, 0))
 	ELSE substring(x.error FROM 1 FOR 2 + get_byte(x.error, 0) - 128 + 128 * get_byte(x.error, 1)) END`
 
@@ -112,9 +111,9 @@ func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, m
 	return all, more, store.Failed(err, "count executions")
 }
 
-// tally is the statement that counts; it looks up the rows of the source with the number by. It is "" when nothing can match.
-// With f.Reach it counts everything that has not ended, and of the ended executions at most so many of the newest. One
-// statement reads both tables in one snapshot, so an execution that ends meanwhile is in exactly one of them.
+// tally returns the counting statement, which looks up the rows of source number by. It is "" if nothing can match. With f.Reach it counts
+// all unfinished executions, but at most that many of the newest ended ones. One statement reads both tables in one snapshot, so an
+// execution that ends at the same time is in exactly one of them.
 func (s *Store) tally(f store.Filter, by int) (text string, params [][]byte) {
 	l := selection(s.schema, f)
 	live, ended := states(f)
@@ -142,7 +141,7 @@ func (s *Store) tally(f store.Filter, by int) (text string, params [][]byte) {
 }
 
 // Unnumbered implements store.OutcomeReader. An execution that ends between the two statements is open in the first, and the second may
-// name it as well.
+// return it as well.
 func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []flow.ID, open bool, err error) {
 	var a, b args
 	err = s.read(ctx,
@@ -172,12 +171,12 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 	return store.Result(all, err, "read ended executions with the label %s=%s", l.Name, l.Value)
 }
 
-// labelLock is the first half of the advisory locks of labels, which tells them from others: "Lab=" in ASCII.
+// labelLock is the first half of the advisory locks of labels, which distinguishes them from others: "Lab=" in ASCII.
 const labelLock = 0x4c61623d
 
-// Number implements store.Numbering. The lock is held until the commit. Without it, a transaction with the numbers 7 and 8
-// could commit before one with 5 and 6, and a reader whose cursor is then at 8 would never see 5 and 6. The lock is only tried,
-// never waited for, so it cannot be part of a deadlock.
+// Number implements store.Numbering. The lock is held until the commit. Without it, a transaction with the numbers 7 and 8 could commit
+// before one with 5 and 6, and a reader whose cursor is then at 8 would never see 5 and 6. The transaction only tries the lock and never
+// waits for it, so it cannot be part of a deadlock.
 func (t *tx) Number(ctx context.Context, l store.Label, ids []flow.ID) (bool, error) {
 	locked := false
 	lock := t.s.name + "\n" + l.Name + "\n" + l.Value

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// Keys that are locked for meters and windows begin with "@", keys of executions do not. A lock row that a transaction
-	// has locked is in use, and is skipped.
+	// Keys that are locked for meters and windows begin with "@"; keys of executions do not. A lock row that a transaction has locked is in
+	// use, and is skipped.
 	qLocks = sql(`SELECT key FROM {s}.keys WHERE key > $1 AND key < 'A' AND key >= '@' ORDER BY key LIMIT $2`)
 
 	qDropLocks = sql(`DELETE FROM {s}.keys WHERE key = ANY (ARRAY(SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])

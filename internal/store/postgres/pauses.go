@@ -25,14 +25,14 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 	return store.Result(latest, err, "pause or resume %s %q", of, name)
 }
 
-// paused is the latest generation of pauses. It is known once the round trip with the number trip has been made.
+// paused is the latest generation of pauses. It is known after the round trip with the number trip.
 type paused struct {
 	trip int
 	last int64
 }
 
-// ExpectLastPause implements store.Expecter. The row of a session has the generation too, so nothing is asked when one is
-// expected.
+// ExpectLastPause implements store.Expecter. The row of a session also has the generation, so no statement is needed if a session is
+// announced.
 func (t *tx) ExpectLastPause() {
 	if t.paused == nil && len(t.expected) == 0 {
 		t.askLastPause()
@@ -44,8 +44,8 @@ func (t *tx) askLastPause() {
 	t.add(qLastPause, nil, readTo(&t.paused.last, (*rows).int))
 }
 
-// LastPause implements store.Tx. Pauses do not change while the transaction is under way, so the row of any session that it has
-// locked has the generation.
+// LastPause implements store.Tx. Pauses do not change while the transaction runs, so the row of any session that it has locked has the
+// generation.
 func (t *tx) LastPause(ctx context.Context) (last int64, err error) {
 	for _, x := range t.expected {
 		if x.found != nil {

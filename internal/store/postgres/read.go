@@ -15,7 +15,7 @@ var (
 
 	qGetEnded = sql(`SELECT ` + endedColumns + outcomeColumns + endedPayload + ` FROM {s}.ended d` + joinEnded + ` WHERE d.id = $1`)
 
-	// The kind is at the beginning of the detail, so only that is read: the rest may be large.
+	// The kind is at the beginning of the detail, so only that part is read: the rest may be large.
 	qChildren = sql(`SELECT c.task, c.idx, c.id, c.ended_as, coalesce(d.created_at, l.created_at), d.finished_at, l.stage, l.attempt,
 		coalesce(d.action, l.action), substring(coalesce(d.detail, l.detail) FROM 1 FOR ` + fmt.Sprint(row.KindWithin) + `), coalesce(d.state, l.state)
 		FROM {s}.children c LEFT JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = c.id OFFSET 0) l ON true
@@ -26,7 +26,7 @@ var (
 
 	qKeyHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`)
 
-	// The recursion goes from key to key through the index of live rows that have one.
+	// The recursion jumps from key to key in the index of live rows with a key.
 	qWaitLists = sql(`WITH RECURSIVE waiting AS (
 			(SELECT key FROM {s}.live WHERE key > $1 AND place = 2 ORDER BY key LIMIT 1)
 			UNION ALL SELECT n.key FROM waiting w CROSS JOIN LATERAL
@@ -35,7 +35,7 @@ var (
 		FROM (SELECT key FROM waiting LIMIT $2) k CROSS JOIN LATERAL
 			(SELECT * FROM {s}.live l WHERE l.key = k.key AND l.place = 2 ORDER BY l.priority DESC, l.ticket LIMIT 1) l`)
 
-	// In the order of the index of owners: each page begins where the one before ended, so dead rows are read once.
+	// In the order of the index of owners, so that each page begins where the previous one ended, and dead rows are read once.
 	qProvisioning = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner IS NOT NULL AND (l.owner, l.id) > ($2, $3)
 		AND l.stage = $1::bigint ORDER BY l.owner, l.id LIMIT $4`)
 
@@ -47,7 +47,7 @@ var (
 func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err error) {
 	var a args
 	a.id(id)
-	// An execution moves from the first table to the second. Asking the second one later cannot miss it.
+	// An execution moves from the first table to the second. The second one is read later, so the execution cannot be missed.
 	err = s.read(ctx,
 		call{q: qGetLive, params: a.params, read: func(r *rows) (err error) {
 			x, _, err = r.live(true)
@@ -114,7 +114,7 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 	return store.Result(all, err, "read holders of key %q", key)
 }
 
-// WaitList implements store.Reader.
+// WaitLists implements store.Reader.
 func (s *Store) WaitLists(ctx context.Context, after string, limit int) (all []store.WaitList, err error) {
 	err = s.read(ctx, call{q: qWaitLists, params: new(args).text(after).int(s.limit(limit)).params, read: func(r *rows) (err error) {
 		l := store.WaitList{Key: r.text(), Holders: int(r.int())}
@@ -136,10 +136,10 @@ func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) 
 	return store.Result(all, err, "read executions that have not begun")
 }
 
-// limit is n and one more for each row that cannot be decoded, since readers leave those out.
+// limit returns n plus the number of rows that cannot be decoded, because readers leave those out.
 func (s *Store) limit(n int) int64 { return int64(n + s.unreadable.Count()) }
 
-// passOver remembers a row if the error says that it cannot be decoded. It returns other errors.
+// passOver records a row if the error says that it cannot be decoded. It returns other errors.
 func (s *Store) passOver(id flow.ID, err error) error {
 	if !errors.Is(err, row.ErrDamaged) {
 		return err
@@ -148,7 +148,7 @@ func (s *Store) passOver(id flow.ID, err error) error {
 	return nil
 }
 
-// Size implements store.Reader. It counts tables, their indexes and values stored out of line.
+// Size implements store.Reader. It includes tables, their indexes and values stored out of line.
 func (s *Store) Size(ctx context.Context) (size int64, err error) {
 	err = s.read(ctx, call{q: qSize, params: new(args).text(s.name).params, read: readTo(&size, (*rows).int)})
 	return store.Result(size, err, "measure the store")

@@ -9,16 +9,15 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// relation are the columns of a table, or of the rows that a statement is given, in one list. The text of statements, the types
-// and values of their parameters and the reader of the rows are made from it, so a name, a type and a value cannot get out of
-// step:
+// relation has the columns of a table, or of a statement's input rows. The text of statements, the types and values of their parameters,
+// and the reading of rows are all derived from it, so that names, types and values always agree:
 //
 //	uploads := relation[*store.Upload, *store.Upload]{
 //		{"id", oidUUID, func(c *column, u *store.Upload) { c.id(u.ID) }, func(r *rows, u *store.Upload) { u.ID = r.id() }},
 //		…
 //	}
 //
-// A row is made from a W and read into an R. A relation that is only written has no get, one that is only read has no put.
+// Rows are written from a W and read into an R. A relation that is only written has no get; one that is only read has no put.
 type relation[W, R any] []field[W, R]
 
 // field is one column. Its put adds exactly one element, and its get reads exactly one value.
@@ -29,10 +28,10 @@ type field[W, R any] struct {
 	get  func(*rows, R)
 }
 
-// none stands for W or R of a relation that is not written or not read.
+// none is W or R of a relation that is not written or not read.
 type none = struct{}
 
-// names are the columns' names behind a prefix ("l." or ""), separated by commas.
+// names returns the names of the columns with a prefix ("l." or ""), separated by commas.
 func (t relation[W, R]) names(prefix string) string {
 	all := make([]string, len(t))
 	for i, f := range t {
@@ -41,7 +40,7 @@ func (t relation[W, R]) names(prefix string) string {
 	return strings.Join(all, ", ")
 }
 
-// sets are the assignments of an UPDATE that takes every column from v.
+// sets returns the assignments of an UPDATE that takes every column from v.
 func (t relation[W, R]) sets() string {
 	all := make([]string, len(t))
 	for i, f := range t {
@@ -50,8 +49,8 @@ func (t relation[W, R]) sets() string {
 	return strings.Join(all, ", ")
 }
 
-// rows is a subquery with the rows that were added. The functions of one SELECT list advance together, so the rows come in the
-// order of the arrays. FROM unnest($1, $2, …) gives the same rows, but fills a tuplestore for each column.
+// rows returns a subquery with the rows that were added. The functions of one SELECT list advance together, so the rows have the order of
+// the arrays. FROM unnest($1, $2, …) gives the same rows, but fills a tuplestore for each column.
 func (t relation[W, R]) rows() string {
 	all := make([]string, len(t))
 	for i, f := range t {
@@ -60,7 +59,7 @@ func (t relation[W, R]) rows() string {
 	return "(SELECT " + strings.Join(all, ", ") + ")"
 }
 
-// insert is an INSERT of the added rows into a table that has these columns.
+// insert returns an INSERT of the added rows into a table with these columns.
 func (t relation[W, R]) insert(table string) string {
 	return `INSERT INTO {s}.` + table + ` (` + t.names("") + `) SELECT * FROM ` + t.rows() + ` AS v`
 }
@@ -70,7 +69,7 @@ func (t relation[W, R]) has(name string) bool {
 	return slices.ContainsFunc(t, func(f field[W, R]) bool { return f.name == name })
 }
 
-// only are some of the columns, in the order named. A name that does not exist is a mistake in this program.
+// only returns some of the columns, in the given order. It panics if a name does not exist.
 func (t relation[W, R]) only(names ...string) relation[W, R] {
 	part := make(relation[W, R], len(names))
 	for i, name := range names {
@@ -83,10 +82,10 @@ func (t relation[W, R]) only(names ...string) relation[W, R] {
 	return part
 }
 
-// with are these columns, followed by more.
+// with returns these columns, followed by more.
 func (t relation[W, R]) with(more ...field[W, R]) relation[W, R] { return slices.Concat(t, more) }
 
-// readable are the columns that are read.
+// readable returns the columns that are read.
 func (t relation[W, R]) readable() relation[W, R] {
 	return slices.DeleteFunc(slices.Clone(t), func(f field[W, R]) bool { return f.get == nil })
 }
@@ -136,7 +135,7 @@ func readInto[W, T any](all *[]T, t relation[W, *T]) func(*rows) error {
 	}
 }
 
-// readTo returns a reader that puts the column of the last row in a place.
+// readTo returns a reader that stores the column of the last row in to.
 func readTo[T any](to *T, column func(*rows) T) func(*rows) error {
 	return func(r *rows) error {
 		*to = column(r)
@@ -144,7 +143,7 @@ func readTo[T any](to *T, column func(*rows) T) func(*rows) error {
 	}
 }
 
-// readAll returns a reader that adds the column of each row to all.
+// readAll returns a reader that appends the column of each row to all.
 func readAll[T any](all *[]T, column func(*rows) T) func(*rows) error {
 	return func(r *rows) error {
 		*all = append(*all, column(r))
@@ -152,8 +151,8 @@ func readAll[T any](all *[]T, column func(*rows) T) func(*rows) error {
 	}
 }
 
-// list reads the rows of a statement whose columns are those of a relation. The format what names the rows in an error: "ticks
-// of schedule %q".
+// list reads the rows of a statement whose columns are those of a relation. The format what describes the rows in errors: "ticks of
+// schedule %q".
 func list[W, T any](ctx context.Context, s *Store, q *query, a *args, of relation[W, *T], what string, in ...any) (all []T, err error) {
 	err = s.read(ctx, call{q: q, params: a.params, read: readInto(&all, of)})
 	return store.Result(all, err, what, in...)

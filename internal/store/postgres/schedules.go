@@ -13,7 +13,7 @@ var (
 	qAreSchedules  = sql(`SELECT 1 FROM {s}.schedules WHERE name = ANY ($1::text[]) LIMIT 1`)
 )
 
-// LockSchedules implements store.Schedules. If the order does not allow to wait for the schedules now, it only tries.
+// LockSchedules implements store.Schedules. If the order does not allow waiting for the schedules now, it only tries.
 func (t *tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]store.Schedule, error) {
 	names = unique(names)
 	fresh := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return t.schedules[name] })

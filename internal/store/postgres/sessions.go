@@ -25,7 +25,7 @@ var sessions = relation[none, *store.Session]{
 
 var sessionColumns = sessions.names("")
 
-// leaseNow is the clock of leases: the server's, read at each row and not at the begin of the transaction.
+// leaseNow is the clock of leases: the server's clock, read at each row and not at the start of the transaction.
 const leaseNow = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
 var (
@@ -45,7 +45,7 @@ var (
 
 	qLeaseRuns = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > ` + leaseNow + ` LIMIT 1`)
 
-	// In the same order as in hold, since it waits for rows that other transactions have locked.
+	// In the same order as in hold, because it waits for rows that other transactions have locked.
 	qRestartLeases = sql(`UPDATE {s}.sessions SET expires_at = ` + leaseNow + ` + $1 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
 		WHERE expires_at > 0 ORDER BY id FOR NO KEY UPDATE))`)
 
@@ -81,7 +81,7 @@ func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Durati
 	return store.Result(renewed, err, "renew %d sessions", len(ids))
 }
 
-// EndLeases implements store.Sessions. Setting the end to 0 ends a lease whatever the server's clock says.
+// EndLeases implements store.Sessions. An end of 0 ends a lease regardless of the server's clock.
 func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	var running []flow.ID
 	err := t.changeSessions(ctx, ids, leaving, qLeaseNotEnded, qEndLeases, t.args().ids(ids), func(r *rows) flow.ID {
@@ -94,9 +94,9 @@ func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	return store.Result(running, err, "end the leases of %d sessions", len(ids))
 }
 
-// changeSessions runs a statement that changes sessions and skips those that another transaction has locked. If it changed
-// fewer than named, the statement left looks for the others. A session that it finds was skipped because it is locked, so this
-// transaction gives up and runs again with all of them locked from the start.
+// changeSessions runs a statement that changes sessions and skips those that another transaction has locked. If it changed fewer than
+// given, the statement left looks for the others. A session that it finds was skipped because it is locked, so this transaction gives up
+// and runs again with all of them locked from the start.
 func (t *tx) changeSessions(ctx context.Context, ids []flow.ID, lock seatLock, left, q *query, a *args, read func(*rows) flow.ID) error {
 	clear(t.expected)
 	t.asked = append(t.asked, locks{sessions: ids, seats: lock})
@@ -124,8 +124,8 @@ func (t *tx) unlessThere(ctx context.Context, q *query, ids []flow.ID) error {
 	return err
 }
 
-// RestartLeases implements store.Store. It runs in a transaction of its own because it waits for the locks of sessions, which a
-// transaction that holds other locks must not do.
+// RestartLeases implements store.Store. It runs in its own transaction because it waits for the locks of sessions, which a transaction with
+// other locks must not do.
 func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 	err := s.Update(ctx, func(ctx context.Context, own store.Tx) error {
 		t := own.(*tx)
@@ -153,14 +153,14 @@ func (t *tx) ExpectSession(id flow.ID) {
 	})
 }
 
-// expected is the row of a session. It is known once the round trip with the number trip has been made.
+// expected is the row of a session. It is known after the round trip with the number trip.
 type expected struct {
 	trip  int
 	found *store.Session // nil: there is none
-	left  time.Duration  // of its lease
+	left  time.Duration  // remaining time of its lease
 }
 
-// LockSession implements store.Sessions. The lock is shared: many transactions may claim for a session at once, also while one
+// LockSession implements store.Sessions. The lock is shared: many transactions may claim for a session at the same time, even while one
 // renews it, but none can end its lease or drop it meanwhile.
 func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, time.Duration, error) {
 	t.ExpectSession(id)
@@ -178,8 +178,8 @@ func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, time.D
 	return *x.found, x.left, nil
 }
 
-// DropSession implements store.Sessions. It comes at the end of a decision that has locked executions and keys. It must not
-// wait for a session that another transaction has locked, because that one may be waiting for these locks.
+// DropSession implements store.Sessions. It comes at the end of a decision that has locked executions and keys. It must not wait for a
+// session that another transaction has locked, because that one may be waiting for these locks.
 func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
 	ids := []flow.ID{id}
 	return store.Failed(t.changeSessions(ctx, ids, leaving, qSessionThere, qDropSessions, t.args().ids(ids), (*rows).id), "drop session %s", id.Text(flow.SessionPrefix))

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// sharedQueries are the statements that both databases have, by their slots.
+// sharedQueries are the statements that both databases share, by their slots.
 var sharedQueries = func() []*query {
 	all := make([]*query, len(relational.Statements))
 	for i, s := range relational.Statements {
@@ -23,7 +23,7 @@ var types = map[relational.Type]sqlType{
 	relational.Text: oidText, relational.JSON: oidJSON, relational.UUID: oidUUID, relational.Bytes: oidBytes,
 }
 
-// given makes a call of a shared one, with its parameters in a. ok is false if there is nothing to do.
+// given returns the call for a shared one, with its parameters in a. ok is false if there is nothing to do.
 func (s *Store) given(a *args, k *relational.Call) (c call, ok bool) {
 	if in := k.Rows; in != nil {
 		if in.N == 0 {
@@ -99,7 +99,7 @@ func (s *Store) givenAll(calls []relational.Call) []call {
 	return all
 }
 
-// snapshot runs calls in the snapshot that a connection has. An answer takes at most a time.
+// snapshot runs calls in a connection's current snapshot. Each answer has a time limit.
 type snapshot struct {
 	s      *Store
 	c      *conn

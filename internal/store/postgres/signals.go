@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
-// Signals, enforcements and switches are written last, with the commit. Until then reads of the same transaction find them here.
+// Signals, enforcements and switches are written last, with the commit. Until then reads in the same transaction find them here.
 
-// writeLast writes what is written with the commit.
+// writeLast writes the rows that are written with the commit.
 func (t *tx) writeLast(ctx context.Context) error {
 	err := t.PutKept(ctx, t.outcomes)
 	if err == nil {
@@ -29,7 +29,7 @@ func (t *tx) writeLast(ctx context.Context) error {
 	return err
 }
 
-// applySignals writes what rules make of signals.
+// applySignals writes the results of rules for signals.
 func (t *tx) applySignals(ctx context.Context, d *store.Delta) error {
 	t.emitted = append(t.emitted, d.Signals.New...)
 	t.enforced = append(t.enforced, d.Rules.Enforcements...)
@@ -43,7 +43,7 @@ func (t *tx) applySignals(ctx context.Context, d *store.Delta) error {
 	return err
 }
 
-// closeWindow closes a window. What it buffers since this transaction is not written yet.
+// closeWindow closes a window. Signals that this transaction has buffered are not written yet.
 func (t *tx) closeWindow(ctx context.Context, k *store.Closing) error {
 	written := relational.Written(k)
 	for i := range t.enforced {

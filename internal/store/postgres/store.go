@@ -1,7 +1,7 @@
-// Package postgres is the store on a PostgreSQL database that any number of processes share. No process leads: every write is
-// conditional on the rows being as the decision read them, and a row that another transaction has locked is skipped, or waited
-// for in a fixed order. Statements of a transaction go in one round trip as long as no decision depends on their results; a
-// decision costs two round trips, whatever its size: what it reads, and what it writes with the COMMIT.
+// Package postgres is the store in a PostgreSQL database that any number of processes share. There is no leader: every write is conditional
+// on the rows being as the decision read them, and a row that another transaction has locked is skipped, or waited for in a fixed order.
+// Statements of a transaction are sent in one round trip as long as no decision depends on their results. A decision of any size takes two
+// round trips: its reads, and its writes with the COMMIT.
 package postgres
 
 import (
@@ -20,19 +20,19 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// Options tune a store. The zero value is meant for production.
+// Options tune a store. The zero value is for production.
 type Options struct {
 	// Schema is the schema of all tables; "" means "pawl". Stores in different schemas are independent.
 	Schema string
-	// Writers and Readers are the most connections that are opened for each; 0 means 4. Appending logs may open one more,
-	// and notifications use one.
+	// Writers and Readers are the largest number of connections for each; 0 means 4. Appending logs may open one more, and notifications use
+	// one.
 	Writers, Readers int
-	// AsIs leaves the schema unchanged: one that lacks migrations is refused.
+	// AsIs leaves the schema unchanged, and refuses one with missing migrations.
 	AsIs bool
-	// NotifyDSN reaches the store's database without a pooler, for LISTEN and NOTIFY; Open refuses one that reaches another
-	// database. "" means the store's own DSN, or no notifications if that goes through a pooler (see Open).
+	// NotifyDSN connects to the store's database without a pooler, for LISTEN and NOTIFY; Open refuses one for another database. "" means the
+	// store's own DSN, or no notifications if that uses a pooler (see Open).
 	NotifyDSN string
-	// Limits bound how long the store waits for the server; zero fields have the values for production.
+	// Limits are the time limits for the server; zero fields have the values for production.
 	Limits pgpool.Limits
 }
 
@@ -40,10 +40,9 @@ const (
 	defaultSchema      = "pawl"
 	defaultConnections = 4
 
-	// lockTimeout is how long the server waits for one row: far above the length of a transaction, and below the patience
-	// of an operator.
+	// lockTimeout is how long the server waits for one row: much longer than a transaction, and shorter than the patience of an operator.
 	lockTimeout = 10 * time.Second
-	// idleTimeout ends a transaction whose client has gone silent, because its locks would hold up all others.
+	// idleTimeout ends a transaction whose client has stopped responding, because its locks would block all others.
 	idleTimeout = 30 * time.Second
 	// mostTries is how often a transaction is run again when the server asks for it.
 	mostTries = 10
@@ -75,9 +74,9 @@ var (
 	_ store.Expecter = (*tx)(nil)
 )
 
-// Open connects to the server that the DSN names and brings the schema up to date. PostgreSQL must be version 15 or newer. A
-// DSN with default_query_exec_mode=exec (or another mode that prepares nothing) is taken to go through a pooler in transaction
-// mode, where nothing set on a connection outlives its transaction.
+// Open connects to the server of the DSN and migrates the schema. PostgreSQL must be version 15 or newer. A DSN with
+// default_query_exec_mode=exec (or another mode that prepares nothing) is taken to use a pooler in transaction mode, where no setting of a
+// connection outlives its transaction.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s, err := start(ctx, dsn, o)
 	return store.Result(s, err, "open postgres store")
@@ -124,7 +123,7 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// pooled reports whether a DSN goes through a transaction pooler.
+// pooled reports whether a DSN uses a transaction pooler.
 func pooled(cfg *pgxpool.Config) bool {
 	switch cfg.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheStatement:
@@ -134,9 +133,8 @@ func pooled(cfg *pgxpool.Config) bool {
 	}
 }
 
-// setting is a parameter that a connection sets. Plans are generic and use indexes: statements name rows by the hundred, and the
-// statistics of a table that is empty at one moment and full at the next would mislead the planner. For readers the server makes
-// a generic plan after a few runs.
+// setting is a parameter that a connection sets. Plans are generic and use indexes: statements list hundreds of rows, and the statistics of
+// a table that is empty now and full soon would mislead the planner. For readers the server makes a generic plan after a few runs.
 type setting struct{ name, value string }
 
 func common() []setting {
@@ -155,13 +153,13 @@ func writing() []setting {
 		setting{"enable_seqscan", "off"}, setting{"enable_hashjoin", "off"}, setting{"enable_mergejoin", "off"})
 }
 
-// Readers walk through indexes in order, as far as a page goes. A bitmap scan would first read everything that the index has
-// for the condition, dead rows too.
+// Readers walk through indexes in order, as far as a page needs. A bitmap scan would first read all entries of the index for the condition,
+// including dead rows.
 func reading() []setting {
 	return append(common(), setting{"enable_seqscan", "off"}, setting{"enable_bitmapscan", "off"})
 }
 
-// openPool opens connections with settings. Behind a pooler each writing transaction sets its own.
+// openPool opens connections with settings. Behind a pooler each writing transaction makes its own settings.
 func openPool(ctx context.Context, cfg *pgxpool.Config, size int, limits pgpool.Limits, settings func() []setting) (*pgpool.Pool, error) {
 	if size <= 0 {
 		size = defaultConnections
@@ -175,8 +173,8 @@ func openPool(ctx context.Context, cfg *pgxpool.Config, size int, limits pgpool.
 	return pgpool.Open(ctx, cfg, size, limits)
 }
 
-// Pool opens up to size connections to the database of a DSN, with the settings of the store's writers, for packages that keep
-// tables of their own beside the store's. It returns the quoted name of the schema. Open or Migrate makes the tables.
+// Pool opens up to size connections to the database of a DSN, with the settings of the store's writers, for packages that have their own
+// tables next to the store's. It returns the quoted name of the schema. Open or Migrate creates the tables.
 func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgpool.Pool, schema string, err error) {
 	t, err := targetOf(dsn, o)
 	if err != nil {
@@ -190,7 +188,7 @@ func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgpool.Po
 
 const customPrepared = "pawl"
 
-// conn makes a conn of a pool's connection.
+// conn returns the conn of a pool's connection.
 func (s *Store) conn(pc *pgpool.Conn) *conn {
 	pg := pc.Conn.Conn().PgConn()
 	c := &conn{lent: pc, pg: pg, statements: s.statements}
@@ -206,14 +204,14 @@ func (s *Store) conn(pc *pgpool.Conn) *conn {
 	return c
 }
 
-// Update implements store.Store. Waiting for a connection ends with ctx, or after the time limit of a round trip. A transaction
-// that has begun is not interrupted by ctx, but each of its round trips has a time limit. Statements of Apply are sent with the
-// next read or with the commit, and a conflict shows only then.
+// Update implements store.Store. Waiting for a connection ends with ctx, or after the time limit of a round trip. A transaction that has
+// begun is not interrupted by ctx, but each of its round trips has a time limit. Statements of Apply are sent with the next read or with
+// the commit, and a conflict appears only then.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
 	return s.run(ctx, false, decide)
 }
 
-// run is Update. A transaction that runs alone has no other transaction of the store beside it.
+// run implements Update. If alone is set, no other transaction of the store runs at the same time.
 func (s *Store) run(ctx context.Context, alone bool, decide func(context.Context, store.Tx) error) error {
 	if err := store.Outside(ctx); err != nil {
 		return err
@@ -270,8 +268,8 @@ func (s *Store) update(ctx context.Context, first *locks, alone bool, decide fun
 	return t.commit()
 }
 
-// read runs calls on a reader's connection. Each call reads a snapshot of its own. The wait for a connection and the calls
-// together have the time limit of one round trip.
+// read runs calls on a reader's connection. Each call reads its own snapshot. The wait for a connection and the calls together have the
+// time limit of one round trip.
 func (s *Store) read(ctx context.Context, calls ...call) error {
 	if err := store.Outside(ctx); err != nil {
 		return err
@@ -298,8 +296,7 @@ func (s *Store) Close() error {
 
 var qReady = sql(`SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', (SELECT true FROM {s}.definitions WHERE name > '' LIMIT 1)`)
 
-// Ready implements store.Store. It may take as long as two pings: one on a connection that turns out to be silent, and one on
-// its replacement.
+// Ready implements store.Store. It may take as long as two pings: one on a connection that does not respond, and one on its replacement.
 func (s *Store) Ready(ctx context.Context) error {
 	var standby, readOnly bool
 	bounded, cancel := context.WithTimeout(ctx, 2*s.readers.Limits().Ping)

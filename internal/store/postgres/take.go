@@ -13,14 +13,13 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ready are rows of one part of a queue, in order.
+// ready selects rows of one part of a queue, in order.
 func ready(where string) string {
 	return `SELECT ` + liveColumns + smallOnly(`$3`) + ` FROM {s}.live l` + joinLive + ` WHERE l.place = 3 AND l.queue = $1` + where +
 		` ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE OF l SKIP LOCKED`
 }
 
-// parts are rows of several parts of a queue, one part after the other. A part is read only when those before it have too few
-// rows.
+// parts selects rows of several parts of a queue, one part after the other. A part is read only if those before it have too few rows.
 func parts(where ...string) string {
 	var all []string
 	for i, w := range where {
@@ -42,7 +41,7 @@ var (
 		(SELECT FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue LIMIT 1) l`)
 )
 
-// qTakeLarge reads the payloads of executions in the order named, and stops after the one that brings them to $2 bytes.
+// qTakeLarge reads the payloads of executions in the given order, and stops after the one with which they reach $2 bytes.
 var qTakeLarge = sql(`SELECT x.id, x.input, x.payload FROM (
 		SELECT o.n, p.id, p.input, p.payload, coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0) AS size,
 			sum(coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0)) OVER (ORDER BY o.n) AS upto
@@ -50,14 +49,14 @@ var qTakeLarge = sql(`SELECT x.id, x.input, x.payload FROM (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = o.id OFFSET 0) p) x
 	WHERE x.upto - x.size < $2::bigint`)
 
-// expectedEmpty are the queues that a transaction has read together with other statements, because it expected them to be empty.
+// expectedEmpty are the queues that a transaction has read together with other statements, because they are probably empty.
 type expectedEmpty struct {
 	queues map[string]bool
-	read   []string // all of them that were asked for
-	trip   int      // as in expected: known once this round trip has been made
+	read   []string // all queues that were read
+	trip   int      // as in expected: known after this round trip
 }
 
-// mostExpected is the most queues for which the read that ExpectEmpty adds costs less than the round trip that it may save.
+// mostExpected is the largest number of queues for which the read that ExpectEmpty adds costs less than the round trip that it may save.
 const mostExpected = 8
 
 // ExpectEmpty implements store.Expecter.
@@ -101,10 +100,10 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	}
 	queues = unique(queues)
 	share := map[string]int{queues[0]: n}
-	long := t.s.bloat.any(queues) // reading one of them took too long when it was last read
+	long := t.s.bloat.any(queues) // the last read of one of them took too long
 	if len(queues) > 1 && !long {
-		// First read, without locks, the priority and ticket of the next n rows of each queue: only rows that are taken
-		// may be locked.
+		// First it reads, without locks, the priority and ticket of the next n rows of each queue, because only rows that are taken may be
+		// locked.
 		clear(share)
 		began := time.Now()
 		err := t.ask(ctx, qHeads, t.args().texts(queues).int(t.s.limit(n)), func(r *rows) error {
@@ -130,7 +129,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	for _, q := range queues {
 		want := share[q]
 		if long {
-			want = n - len(all) // in order of name instead of priority and ticket, an approximation for as long as reading all queues is too slow
+			want = n - len(all) // in order of name instead of priority and ticket, as an approximation while reading all queues is too slow
 		}
 		if want <= 0 || size <= 0 {
 			continue
@@ -153,7 +152,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	return all[:min(n, len(all))], nil
 }
 
-// takeFrom takes from one queue; size is the bound on the bytes of payloads.
+// takeFrom takes from one queue; size limits the bytes of payloads.
 func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, min(n, 1000))
 	a := t.args().text(queue).int(t.s.limit(n)).int(store.SmallPayload)
@@ -170,7 +169,7 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.E
 		return all, err
 	}
 	if t.begun {
-		if err := t.flush(ctx); err != nil { // so that statements that wait are not part of the measured time
+		if err := t.flush(ctx); err != nil { // so that waiting statements are not part of the measured time
 			return nil, err
 		}
 	}
@@ -188,8 +187,8 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.E
 	return t.boundPayloads(ctx, all, large, size)
 }
 
-// boundPayloads reads the large payloads of executions that were taken, and leaves out those behind the execution with which the
-// payloads reach size bytes. The ones left out stay locked until the transaction ends.
+// boundPayloads reads the large payloads of executions that were taken, and leaves out those after the execution with which the payloads
+// reach size bytes. These stay locked until the transaction ends.
 func (t *tx) boundPayloads(ctx context.Context, all []*flow.Execution, large map[flow.ID]*flow.Execution, size int) ([]*flow.Execution, error) {
 	if len(large) > 0 {
 		ids := make([]flow.ID, 0, len(large))
@@ -222,7 +221,7 @@ func byPlace(a, b *flow.Execution) int {
 	return cmp.Or(b.Priority-a.Priority, cmp.Compare(a.Ticket, b.Ticket))
 }
 
-// tooSlow reports whether reading the front of a queue took longer than the rows found explain.
+// tooSlow reports whether reading the front of a queue took longer than the number of rows explains.
 func tooSlow(took time.Duration, found int) bool {
 	return took > 5*time.Millisecond+time.Duration(found)*30*time.Microsecond
 }
@@ -231,12 +230,12 @@ func tooSlow(took time.Duration, found int) bool {
 // starts no earlier than 1 s later.
 const pauseFactor = 50
 
-// bloat remembers where to read queues whose front is full of dead rows, which vacuum cannot remove while an old transaction could still
-// see them:
+// bloat stores where to read queues whose front is full of dead rows, which vacuum cannot remove while an old transaction could still see
+// them:
 //
 //	front ── dead rows ── position: where the last read found its first row ── rows ── last: behind the last row found ── …
 //
-// Such a queue is read from its position, and only now and then from the front. An execution with a low ticket that was committed late
+// Such a queue is read from its position, and only occasionally from the front. An execution with a low ticket that was committed late
 // waits until then.
 type bloat struct {
 	mu     sync.Mutex
@@ -245,8 +244,8 @@ type bloat struct {
 	rest   time.Time // until then ExpectEmpty reads nothing
 }
 
-// noteTrip notes the duration of a round trip in which ExpectEmpty read queues. The whole round trip counts, since reading takes
-// nearly all of it when the fronts are full of dead rows.
+// noteTrip records the duration of a round trip in which ExpectEmpty read queues. The whole round trip counts, because reading takes nearly
+// all of it when the fronts are full of dead rows.
 func (b *bloat) noteTrip(queues []string, took time.Duration) {
 	if !tooSlow(took, 0) {
 		return
@@ -265,9 +264,8 @@ func (b *bloat) resting() bool {
 	return time.Now().Before(b.rest)
 }
 
-// bloatAfter is how many executions this process must have taken from a queue before a slow read can mean that the queue is
-// bloated. Fewer dead rows are read in a few milliseconds, so a read that was slow all the same had another reason, such as a busy
-// machine.
+// bloatAfter is how many executions this process must have taken from a queue before a slow read can mean that the queue is bloated. Fewer
+// dead rows are read in a few milliseconds, so a slow read then had another reason, such as a busy machine.
 const bloatAfter = 10_000
 
 // countTaken counts executions taken from a queue.
@@ -283,7 +281,7 @@ func (b *bloat) countTaken(queue string, n int) {
 // bloatedQueue is a queue that is read from a position.
 type bloatedQueue struct {
 	at    queuePlace // the position
-	last  queuePlace // just behind the last execution ever found
+	last  queuePlace // just after the last execution ever found
 	until time.Time  // when it is read from its front again
 }
 
@@ -292,7 +290,7 @@ type queuePlace struct{ priority, ticket int64 }
 
 func placeOf(x *flow.Execution) queuePlace { return queuePlace{int64(x.Priority), x.Ticket} }
 
-// noteSlow remembers where a slow read from the front found executions.
+// noteSlow records where a slow read from the front found executions.
 func (b *bloat) noteSlow(queue string, found []*flow.Execution, took time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -305,7 +303,7 @@ func (b *bloat) noteSlow(queue string, found []*flow.Execution, took time.Durati
 	f := b.queues[queue]
 	if f == nil {
 		if len(found) == 0 {
-			return // it is not known where else to read
+			return // there is no other known place to read from
 		}
 		f = &bloatedQueue{}
 		b.queues[queue] = f
@@ -314,7 +312,7 @@ func (b *bloat) noteSlow(queue string, found []*flow.Execution, took time.Durati
 	f.moveTo(found)
 }
 
-// moveTo moves the position to the first execution found, or behind the last one ever found if there was none.
+// moveTo moves the position to the first execution found, or after the last one ever found if there was none.
 func (f *bloatedQueue) moveTo(all []*flow.Execution) {
 	if len(all) == 0 {
 		f.at = f.last
@@ -333,7 +331,7 @@ func (b *bloat) advance(queue string, found []*flow.Execution) {
 	}
 }
 
-// position is the place from which to read a queue; false means the front.
+// position returns the place from which to read a queue; false means the front.
 func (b *bloat) position(queue string) (queuePlace, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -344,7 +342,7 @@ func (b *bloat) position(queue string) (queuePlace, bool) {
 	return f.at, true
 }
 
-// any reports whether one of the queues is read from a position, and not from its front.
+// any reports whether one of the queues is read from a position instead of its front.
 func (b *bloat) any(queues []string) bool {
 	return slices.ContainsFunc(queues, func(q string) bool {
 		_, ok := b.position(q)

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// tx is one transaction. Its BEGIN goes with its first statement. Statements whose results no decision needs wait in calls
-// until one is sent whose results are needed, or for the commit.
+// tx is one transaction. Its BEGIN is sent with its first statement. Statements whose results no decision needs wait in calls for the next
+// statement whose results are needed, or for the commit.
 type tx struct {
 	relational.Tx
 	s *Store
@@ -23,12 +23,12 @@ type tx struct {
 	*scratch
 	order
 
-	alone  bool // no other transaction of the store runs beside it
+	alone  bool // no other transaction of the store runs at the same time
 	begun  bool
 	failed error // error of a statement, after which the transaction can do nothing more
 
 	now           time.Time
-	nowTrip       int // the round trip with which the clock was read
+	nowTrip       int // the round trip in which the clock was read
 	nowUnread     bool
 	tickets       ticketBlock
 	idem          []store.IdempotencyKey // written with the commit
@@ -39,14 +39,14 @@ type tx struct {
 	trips         int                    // round trips made
 	expectedEmpty expectedEmpty
 	expected      map[flow.ID]*expected // rows of sessions, with the changes of this transaction
-	paused        *paused               // nil: not asked for
+	paused        *paused               // nil: not read
 	news          news
 
 	workflowsToRead   []store.KnownWorkflow // with the next Lock
 	expectedWorkflows map[flow.ID]*expectedWorkflow
 }
 
-// scratch is memory that one transaction hands on to the next.
+// scratch is memory that transactions reuse.
 type scratch struct {
 	calls []call
 	a     args
@@ -58,7 +58,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{runs: make(map[flow.ID]int), leftOut: make(map[flow.ID]bool)} }}
 
-// scratchLimit is the most bytes of parameters that are handed on to the next transaction.
+// scratchLimit is the largest size of parameters in bytes that the next transaction reuses.
 const scratchLimit = 2 << 20
 
 var (
@@ -77,7 +77,7 @@ func newTx(s *Store, c *conn) *tx {
 	return t
 }
 
-// args begins the parameters of a call.
+// args starts the parameters of a call.
 func (t *tx) args() *args {
 	t.a.params = make([][]byte, 0, 8)
 	return &t.a
@@ -100,7 +100,7 @@ func (t *tx) begin() {
 	t.begun, t.nowUnread, t.nowTrip = true, true, t.trips
 	t.calls = append(t.calls, call{q: qBegin})
 	if t.s.pooled {
-		var a args // the transaction's own args hold the caller's parameters already
+		var a args // the transaction's own args already hold the caller's parameters
 		t.calls = append(t.calls, call{q: qSet, params: settingArgs(&a, writing()).params})
 	}
 	begun := call{q: qBegun}
@@ -121,16 +121,16 @@ func (t *tx) begin() {
 	t.calls = append(t.calls, begun)
 }
 
-// pauseLock is the advisory lock that every transaction shares, and that a transaction which changes pauses holds alone: "Paus"
-// in ASCII, and the schema's name. It is a transaction's first lock, so a transaction that waits for it holds no lock that
-// others could wait for.
+// pauseLock is the advisory lock that every transaction shares, and that a transaction which changes pauses holds exclusively: "Paus" in
+// ASCII, and the schema's name. It is a transaction's first lock, so a transaction that waits for it holds no lock for which others could
+// wait.
 const pauseLock = `1348564339, hashtext('{s}')`
 
-// aloneWithin is how long a transaction that must run alone waits for the running ones. Then it lets others begin and tries
-// again. No transaction begins while it waits, so this is half of the second by which one user's work may delay another's.
+// aloneWithin is how long a transaction that must run alone waits for the running ones. Then it lets others begin and tries again. No
+// transaction begins while it waits, so this is half of the second by which one user's work may delay another's.
 const aloneWithin = 500 * time.Millisecond
 
-// epoch is the moment from which PostgreSQL counts time.
+// epoch is the zero of PostgreSQL's timestamps.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var settings = relation[setting, none]{
@@ -142,13 +142,13 @@ func settingArgs(a *args, all []setting) *args {
 	return a.columns(settings.columns(all...))
 }
 
-// ask queues a call and runs everything that is queued.
+// ask queues a call and runs all queued calls.
 func (t *tx) ask(ctx context.Context, q *query, a *args, read func(*rows) error) error {
 	t.add(q, a, read)
 	return t.flush(ctx)
 }
 
-// flush runs the calls that are queued.
+// flush runs the queued calls.
 func (t *tx) flush(ctx context.Context) error {
 	if t.failed != nil {
 		return t.failed
@@ -170,7 +170,7 @@ func (t *tx) flush(ctx context.Context) error {
 	return t.failed
 }
 
-// since makes sure that the round trip with this number has been made.
+// since ensures that the round trip with this number has been made.
 func (t *tx) since(ctx context.Context, trip int) error {
 	if t.trips > trip {
 		return t.failed
@@ -178,12 +178,12 @@ func (t *tx) since(ctx context.Context, trip int) error {
 	return t.flush(ctx)
 }
 
-// run makes one round trip. The end of the request's context does not interrupt it; a server that falls silent does.
+// run makes one round trip. It is not interrupted by the end of the request's context, but by a server that stops answering.
 func (t *tx) run(calls []call) (int, error) {
 	return t.c.within(context.Background(), t.s.writers.Limits().Answer, calls)
 }
 
-// commit sends the queued calls and a COMMIT behind them. The server reaches the COMMIT only if all of them have succeeded.
+// commit sends the queued calls followed by a COMMIT. The server executes the COMMIT only if all of them have succeeded.
 func (t *tx) commit() error {
 	if t.failed != nil {
 		return t.failed
@@ -210,8 +210,8 @@ func (t *tx) commit() error {
 	return t.failed
 }
 
-// mayBeCommitted reports whether a transaction whose commit was sent may have been committed although err came back. An error of a
-// statement before the commit says that it was not; a missing answer says nothing.
+// mayBeCommitted reports whether a transaction whose commit was sent may have been committed although err was returned. An error of a
+// statement before the commit means that it was not committed; a missing answer leaves it open.
 func mayBeCommitted(err error, atCommit bool) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -220,7 +220,7 @@ func mayBeCommitted(err error, atCommit bool) bool {
 	return atCommit && !isRetryable(err)
 }
 
-// end rolls back a transaction that was not committed, and hands on its memory.
+// end rolls back a transaction that was not committed, and releases its memory for the next one.
 func (t *tx) end() {
 	t.rollBack()
 	k := t.scratch
@@ -241,7 +241,7 @@ func (t *tx) rollBack() {
 	if t.c.pg.TxStatus() == 'I' {
 		return // its statements were never sent
 	}
-	// If the answer to the ROLLBACK does not come, the pool discards the connection, and the server rolls back.
+	// If the ROLLBACK is not answered, the pool discards the connection, and the server rolls back.
 	_, _ = t.c.within(context.Background(), t.s.writers.Limits().Ping, []call{{q: qRollback}})
 }
 
@@ -267,14 +267,14 @@ func (t *tx) addNow() {
 	})
 }
 
-// ticketBits says how many tickets one number of the sequence stands for (65,536), so that a transaction draws adjacent tickets
-// at once.
+// ticketBits is the logarithm of the number of tickets for one number of the sequence (65,536), so that a transaction gets adjacent
+// tickets.
 const ticketBits = 16
 
-// ticketBlock are the tickets that are left of a block.
+// ticketBlock are the remaining tickets of a block.
 type ticketBlock struct{ next, end int64 }
 
-// blockOf are the tickets that a number of the sequence stands for.
+// blockOf returns the tickets for a number of the sequence.
 func blockOf(n int64) ticketBlock { return ticketBlock{n << ticketBits, (n + 1) << ticketBits} }
 
 var qTickets = sql(`SELECT nextval('{s}.tickets') FROM generate_series(1, $1::bigint)`)
@@ -288,7 +288,7 @@ func (t *tx) Tickets(ctx context.Context, n int) (int64, error) {
 		}
 	}
 	for t.tickets.next+int64(n) > t.tickets.end {
-		// Numbers that other transactions drew may lie between these. Such a block has gaps, and is drawn anew.
+		// Numbers that other transactions drew may lie between these. Such a block has gaps, and is drawn again.
 		want := (int64(n) + 1<<ticketBits - 1) >> ticketBits
 		var first, last int64
 		err := t.ask(ctx, qTickets, t.args().int(want), func(r *rows) error {

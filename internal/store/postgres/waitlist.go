@@ -15,8 +15,8 @@ const (
 )
 
 var (
-	// As an INSERT the statement locks existing and new rows in one order. Its condition is never true, so an existing row
-	// is locked without being changed.
+	// As an INSERT, the statement locks existing and new rows in one order. Its condition is never true, so an existing row is locked without
+	// being changed.
 	qLockKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k
 		ON CONFLICT (key) DO UPDATE SET key = excluded.key WHERE false`)
 
@@ -32,8 +32,8 @@ var (
 	qHoldersOf = sql(`SELECT l.id` + holders)
 )
 
-// LockKeys implements store.WaitLists. Every change of a key's holders and of its wait list is decided under this lock, so the
-// counts that follow hold until the transaction ends.
+// LockKeys implements store.WaitLists. Every change of a key's holders and of its wait list is decided under this lock, so the counts are
+// valid until the transaction ends.
 func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyUse, error) {
 	use := make(map[string]store.KeyUse, len(keys))
 	if len(keys) == 0 {
@@ -48,8 +48,8 @@ func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyU
 		use[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
 		return nil
 	})
-	// The ticket is drawn under the lock. One drawn before it could be lower than one that another transaction has given
-	// out under the lock.
+	// The ticket is drawn under the lock. A ticket drawn before it could be lower than one that another transaction has given out under the
+	// lock.
 	t.add(qTickets, t.args().int(1), func(r *rows) error {
 		t.tickets = blockOf(r.int())
 		return nil
@@ -115,7 +115,7 @@ func (t *tx) underKey(ctx context.Context, q, of *query, key string, n int) ([]*
 	return all[:min(n, len(all))], nil
 }
 
-// unique returns the names sorted and without repetition, so that every transaction locks them in the same order.
+// unique returns the names sorted and without duplicates, so that every transaction locks them in the same order.
 func unique(names []string) []string {
 	if len(names) < 2 {
 		return names

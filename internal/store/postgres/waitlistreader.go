@@ -32,7 +32,7 @@ func (s *Store) Waiting(ctx context.Context, l store.WaitListQuery) ([]*flow.Exe
 	return store.Result(all, err, "read the line of %q", of)
 }
 
-// LeasedBy implements store.WaitListReader. Both statements go to the database together.
+// LeasedBy implements store.WaitListReader. Both statements are sent together.
 func (s *Store) LeasedBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Leased, error) {
 	leased, at := make([]store.Leased, len(sessions)), make(map[flow.ID]*store.Leased, len(sessions))
 	for i, session := range sessions {

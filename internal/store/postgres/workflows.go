@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// attempts are the attempts of workflows; knownAttempts have also the number of the last change that the caller knows.
+	// attempts are the attempts of workflows; knownAttempts also have the number of the last change that the caller knows.
 	attempts = relation[store.KnownWorkflow, none]{
 		{"id", oidUUID, func(c *column, w store.KnownWorkflow) { c.id(w.ID) }, nil},
 		{"attempt", oidInt8, func(c *column, w store.KnownWorkflow) { c.int(int64(w.Attempt)) }, nil},
@@ -52,8 +52,8 @@ func getMarkError(r *rows, m *store.Mark) {
 	r.failed(err)
 }
 
-// OFFSET 0 makes each row a look-up by index. A join would be planned once for the sizes of the tables at that time; if the
-// other one is empty then, the plan reads the whole table for each row.
+// OFFSET 0 makes each row a look-up by index. A join would be planned once for the sizes of the tables at that time; if the other one is
+// empty then, the plan reads the whole table for each row.
 var (
 	qProgress = sql(`SELECT c.workflow, c.task, c.ended_as, count(*) FROM ` + attempts.rows() + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.children c WHERE c.workflow = w.id AND c.attempt = w.attempt OFFSET 0) c
@@ -63,14 +63,14 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.marks m WHERE m.workflow = w.id AND m.attempt = w.attempt OFFSET 0) m
 		ORDER BY m.workflow, m.task`)
 
-	// For a workflow of which the caller knows nothing (-1) only the number of the last change is read.
+	// For a workflow of which the caller knows nothing (-1), only the number of the last change is read.
 	qChanges = sql(`SELECT w.id, c.number, CASE WHEN w.known >= 0 THEN c.change END FROM ` + knownAttempts.rows() + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.changes c WHERE c.workflow = w.id AND c.attempt = w.attempt AND c.number > w.known
 			ORDER BY c.number DESC LIMIT CASE WHEN w.known < 0 THEN 1 END) c ORDER BY w.id, c.number`)
 
 	qInsertChanges = sql(changes.insert("changes"))
 
-	// PostgreSQL tells the lengths without reading the values; outputs beyond the limit are not read.
+	// PostgreSQL knows the lengths without reading the values; outputs beyond the limit are not read.
 	qOutcomes = sql(`SELECT task, idx, id, stage, error, CASE WHEN sum <= $4::bigint THEN output END, sum FROM (
 		SELECT c.task, c.idx, d.id, d.stage, d.error, d.output,
 			sum(coalesce(octet_length(d.output), 0)) OVER (ORDER BY c.task, c.idx) AS sum FROM {s}.children c
@@ -90,8 +90,8 @@ const openChildren = `FROM {s}.children c CROSS JOIN LATERAL
 		(SELECT FROM {s}.live l WHERE l.id = c.id AND NOT l.cancel_requested AND (l.place <> 4 OR NOT $4) OFFSET 0) l
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.ended_as = 0`
 
-// LockWorkflows implements store.Workflows. It locks the rows and then reads their progress, in one round trip, or none where
-// ExpectWorkflows has had them read.
+// LockWorkflows implements store.Workflows. It locks the rows and then reads their progress, in one round trip, or in none if
+// ExpectWorkflows was called for them.
 func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
 	all := make([]store.LockedWorkflow, 0, len(of))
 	ids := make([]flow.ID, 0, len(of))
@@ -105,7 +105,7 @@ func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]sto
 	}
 	clear(t.expectedWorkflows) // the caller is about to change them
 	if len(rest) == 0 {
-		t.nowUnread = t.nowUnread || len(of) > 0 // the clock was read behind them
+		t.nowUnread = t.nowUnread || len(of) > 0 // the clock was read after them
 		return all, nil
 	}
 	var progress *workflowProgress
@@ -123,14 +123,14 @@ func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]sto
 	return all, nil
 }
 
-// workflowProgress is the progress of workflows as it is read.
+// workflowProgress is the progress of workflows while it is read.
 type workflowProgress struct {
 	of    map[flow.ID]*store.LockedWorkflow
 	marks []store.Mark
 }
 
 // readProgress queues the statements that read the progress of workflows, and then the clock: they see ends that were committed after the
-// transaction has begun, and Now is not behind these.
+// transaction began, and Now is not before these.
 func (t *tx) readProgress(of []store.KnownWorkflow) *workflowProgress {
 	p := &workflowProgress{of: make(map[flow.ID]*store.LockedWorkflow, len(of))}
 	var unknown []store.KnownWorkflow
@@ -148,7 +148,7 @@ func (t *tx) readProgress(of []store.KnownWorkflow) *workflowProgress {
 	return p
 }
 
-// addMarks puts the marks beside what was counted.
+// addMarks adds the marks to the counts.
 func (p *workflowProgress) addMarks() {
 	for i := range p.marks {
 		m := &p.marks[i]
