@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The port is many small interfaces: one of more methods than a reader keeps in mind at once asks to be split by noun.
+// The port consists of small interfaces: one with more methods than a reader can remember must be split by noun.
 func TestSmallInterfaces(t *testing.T) {
 	t.Parallel()
 	const most = 10
@@ -30,7 +30,7 @@ func TestSmallInterfaces(t *testing.T) {
 			all[m.Name] = true
 		}
 	}
-	const own = 8 // of Store and Tx beside these: Update, Ready, Size …
+	const own = 8 // methods of Store and Tx themselves: Update, Ready, Size …
 	for _, of := range []reflect.Type{reflect.TypeFor[Store](), reflect.TypeFor[Tx]()} {
 		alone := 0
 		for m := range of.Methods() {
@@ -45,7 +45,7 @@ func TestSmallInterfaces(t *testing.T) {
 	t.Logf("%d methods", len(all))
 }
 
-// A decision's rows are grouped by noun: a field more for a noun belongs in its group.
+// The rows of a decision are grouped by noun: a new field of a noun belongs in its group.
 func TestFewPartsOfADelta(t *testing.T) {
 	t.Parallel()
 	const most = 15

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A row that was deleted, or whose execution was ended by hand, is met by no look again: it is no longer counted after
-// unreadableFor, or its count would stay until the process ends.
+// A row that was deleted, or whose execution was ended by hand, is not read again: it is no longer counted after unreadableFor, or else its
+// count would stay until the process ends.
 func TestUnreadableRowsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var u Unreadable[int]

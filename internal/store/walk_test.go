@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// slow is a reader of endless executions, of which each search takes a while.
+// slow is a reader of endless executions whose searches each take a while.
 type slow struct {
 	Reader
 	takes time.Duration
@@ -24,7 +24,7 @@ func (s slow) Search(_ context.Context, f Filter) (Found, error) {
 	return Found{Executions: all}, nil
 }
 
-// A walk ends before the step that would take it beyond its time, says how far it came, and makes its first step however slow the store is.
+// A walk ends before the step that would exceed its time, reports how far it came, and makes its first step however slow the store is.
 func TestWalkWithin(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

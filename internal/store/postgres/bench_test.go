@@ -36,7 +36,7 @@ func newBench(tb testing.TB) *bench {
 	return &bench{tb: tb, s: open(tb, server(tb), emptySchema(tb)), now: time.Now().UTC().Truncate(time.Microsecond)}
 }
 
-// id is like a UUIDv7: in order of time, roughly, and random behind.
+// id returns an id like a UUIDv7: roughly in order of time, and random at the end.
 func (b *bench) id() flow.ID {
 	n := b.made.Add(1)
 	var id flow.ID
@@ -47,7 +47,7 @@ func (b *bench) id() flow.ID {
 
 func (b *bench) update(decide func(ctx context.Context, t store.Tx) error) {
 	if err := b.s.Update(context.Background(), decide); err != nil {
-		panic(err) // in a goroutine of the benchmark
+		panic(err) // it runs in a goroutine of the benchmark
 	}
 }
 
@@ -120,7 +120,7 @@ func (b *bench) finish(session flow.ID, ids []flow.ID) {
 	})
 }
 
-// measured runs work over n executions on several connections at once and reports its pace and its cost.
+// measured runs work over n executions on several connections concurrently and reports its rate and its cost.
 func measured(b *testing.B, n, connections int, work func(session flow.ID) int) {
 	b.Helper()
 	client, backend := cpu(b), serverCPU(b)
@@ -147,7 +147,7 @@ func measured(b *testing.B, n, connections int, work func(session flow.ID) int) 
 	b.ReportMetric(0, "ns/op")
 }
 
-// cpu is the processor time of this process in microseconds.
+// cpu returns the processor time of this process in microseconds.
 func cpu(b *testing.B) float64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -156,7 +156,7 @@ func cpu(b *testing.B) float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
 }
 
-// serverCPU is the processor time of PostgreSQL's processes on this machine in microseconds, where there is a /proc.
+// serverCPU returns the processor time of PostgreSQL's processes on this machine in microseconds, if there is a /proc.
 func serverCPU(b *testing.B) (us float64) {
 	all, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -180,7 +180,7 @@ func serverCPU(b *testing.B) (us float64) {
 	return us
 }
 
-// total is how many executions a benchmark is about.
+// total is the number of executions in a benchmark.
 const total = 100_000
 
 func BenchmarkSubmit(b *testing.B) {
@@ -197,7 +197,7 @@ func BenchmarkSubmit(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimFinish measures claims and finishes of executions that wait already, and what one takes in the end.
+// BenchmarkClaimFinish measures claims and finishes of executions that already wait, and the space of one in the end.
 func BenchmarkClaimFinish(b *testing.B) {
 	for _, connections := range []int{1, 2} {
 		b.Run(fmt.Sprint(connections), func(b *testing.B) {
@@ -225,8 +225,8 @@ func BenchmarkClaimFinish(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleTransaction measures claims and finishes while another connection keeps an old transaction open, so that nothing that
-// has been deleted can be tidied away.
+// BenchmarkIdleTransaction measures claims and finishes while another connection keeps an old transaction open, so that deleted rows cannot
+// be removed.
 func BenchmarkIdleTransaction(b *testing.B) {
 	for b.Loop() {
 		x := newBench(b)
@@ -268,7 +268,7 @@ func BenchmarkAlone(b *testing.B) {
 
 var million = flag.Bool("million", false, "run the benchmark that fills a store with a million executions first")
 
-// BenchmarkSearch looks for what is rare among a million executions, for half of them by one label, and for none at all; it takes minutes.
+// BenchmarkSearch searches for rare executions among a million, for half of them by one label, and for none at all; it takes minutes.
 func BenchmarkSearch(b *testing.B) {
 	if !*million {
 		b.Skip("needs -million")

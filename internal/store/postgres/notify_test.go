@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
-// Heard tells a DSN whose connections are notified from one whose are not.
+// Heard distinguishes a DSN whose connections receive notifications from one whose connections do not.
 func TestHeard(t *testing.T) {
 	t.Parallel()
 	dsn := server(t)
@@ -44,7 +44,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// withoutNotifications is a DSN that reaches the server through a proxy that passes no notifications on, as poolers in transaction mode do.
+// withoutNotifications returns a DSN for a proxy to the server that passes no notifications on, like poolers in transaction mode.
 func withoutNotifications(t *testing.T, dsn string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -78,7 +78,7 @@ func withoutNotifications(t *testing.T, dsn string) string {
 					defer far.Close()
 					_, _ = io.Copy(far, near)
 				})
-				for { // a message is its type, its length with these four bytes, and the rest
+				for { // a message is its type, its length including these four bytes, and the rest
 					head := make([]byte, 5)
 					if _, err := io.ReadFull(far, head); err != nil {
 						return
@@ -120,7 +120,8 @@ func TestNotificationsNameExecutions(t *testing.T) {
 	}
 }
 
-// A process recognises its own notifications by their first bytes and does not decode them. So each one begins with its process's name.
+// A process recognises its own notifications by their first bytes and does not decode them. So each notification begins with the name of
+// its process.
 func TestOwnNotifications(t *testing.T) {
 	t.Parallel()
 	for _, n := range []news{{}, {queues: map[string]bool{"default": true}}, {executions: []flow.ID{{1}}, pauses: true}, {all: true}} {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// with changes a DSN.
+// with returns a changed DSN.
 func with(tb testing.TB, dsn string, change func(*url.URL)) string {
 	tb.Helper()
 	u, err := url.Parse(dsn)
@@ -37,7 +37,7 @@ func option(name, value string) func(*url.URL) {
 	}
 }
 
-// refused opens a store that must not open, and checks what it says.
+// refused opens a store that must not open, and checks its error.
 func refused(t *testing.T, dsn, schema string, want ...string) {
 	t.Helper()
 	s, err := Open(context.Background(), dsn, Options{Schema: schema})
@@ -65,7 +65,7 @@ func TestWrongDSN(t *testing.T) {
 	refused(t, with(t, dsn, option("default_transaction_read_only", "on")), emptySchema(t), "read-only")
 }
 
-// The DSN for notifications must reach the store's database.
+// The DSN for notifications must be for the store's database.
 func TestNotifyDSN(t *testing.T) {
 	t.Parallel()
 	dsn := server(t)
@@ -105,12 +105,12 @@ func TestMissingRights(t *testing.T) {
 	theirs := with(t, dsn, func(u *url.URL) { u.User = url.User(role) })
 	refused(t, theirs, schema, "lacks a right", "GRANT CREATE ON DATABASE")
 
-	open(t, dsn, schema) // now it is there, but not theirs
+	open(t, dsn, schema) // now it exists, but belongs to another user
 	refused(t, theirs, schema, "right")
 
 	execute(t, dsn, `GRANT USAGE ON SCHEMA `+schema+` TO `+role, `GRANT ALL ON ALL TABLES IN SCHEMA `+schema+` TO `+role,
 		`GRANT ALL ON ALL SEQUENCES IN SCHEMA `+schema+` TO `+role)
-	// With the tables' rights alone it would do, but for the connections.
+	// The privileges on the tables would be enough, but there are too few connections.
 	refused(t, theirs, schema, "too few connections")
 }
 
@@ -127,7 +127,7 @@ func TestOtherSchemas(t *testing.T) {
 	execute(t, dsn, `UPDATE `+schema+`.pawl_migrations SET sum = substr(sum, 2)`,
 		`INSERT INTO `+schema+`.pawl_migrations VALUES (9999, '9999_future', '', now())`)
 	refused(t, dsn, schema, "version 9999", "use a newer pawl")
-	// As a program from before the first release has left it, which made the schema in 31 steps.
+	// As made by a program from before the first release, which had 31 migrations.
 	execute(t, dsn, `UPDATE `+schema+`.pawl_migrations SET sum = 'x' || sum`,
 		`INSERT INTO `+schema+`.pawl_migrations SELECT n, 'step', '', now() FROM generate_series(2, 31) n`)
 	refused(t, dsn, schema, "a pawl from before the first release", "Nothing was changed")
@@ -177,7 +177,7 @@ func later(t *testing.T, dsn, schema string) target {
 	return to
 }
 
-// A schema of the first version is brought up to date, with what is in it; as it is, it is refused.
+// A schema of the first version is migrated with its content; with AsIs it is refused.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	dsn, schema := server(t), emptySchema(t)
@@ -214,7 +214,7 @@ func TestUpgrade(t *testing.T) {
 	refused(t, dsn, schema, "version 2 and this program knows versions up to 1: use a newer pawl")
 }
 
-// A migration that fails changes nothing, nor do those before it.
+// A migration that fails changes nothing, and neither do those before it.
 func TestFailingUpgrade(t *testing.T) {
 	t.Parallel()
 	dsn, schema := server(t), emptySchema(t)
@@ -227,7 +227,7 @@ func TestFailingUpgrade(t *testing.T) {
 	open(t, dsn, schema)
 }
 
-// What cannot be made to happen here is checked by what the server would say.
+// Errors that cannot be caused here are tested by the server's messages.
 func TestTranslations(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ownDatabase is the DSN of a database of the test's own, whose counters no other test moves.
+// ownDatabase returns the DSN of a database for this test, whose counters no other test changes.
 func ownDatabase(t *testing.T) string {
 	t.Helper()
 	dsn, name := server(t), fmt.Sprintf("test_%016x", rand.Uint64())
@@ -28,7 +28,7 @@ func ownDatabase(t *testing.T) string {
 	return fmt.Sprintf("postgres://%s:%s@%s:%d/%s?sslmode=disable", c.User, c.Password, c.Host, c.Port, name)
 }
 
-// deadlocks is how many PostgreSQL has found in a database that has no other connection any more.
+// deadlocks returns how many deadlocks PostgreSQL has found in a database after all its other connections have ended.
 func deadlocks(t *testing.T, dsn string) (n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -38,7 +38,7 @@ func deadlocks(t *testing.T, dsn string) (n int) {
 	defer c.Close(context.Background())
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for others := 1; others > 0; <-tick.C { // counters of a connection are added up when it ends
+	for others := 1; others > 0; <-tick.C { // the counters of a connection are added when it ends
 		err := c.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
 			AND backend_type = 'client backend'`).Scan(&others)
 		if err != nil {
@@ -51,7 +51,7 @@ func deadlocks(t *testing.T, dsn string) (n int) {
 	return n
 }
 
-// meeting lets two transactions meet in their midst, once: what they do again they do without each other.
+// meeting makes two transactions wait for each other in the middle, once: their repetitions do not wait.
 type meeting struct {
 	once [2]sync.Once
 	here sync.WaitGroup
@@ -73,7 +73,7 @@ func (m *meeting) come(i int) {
 // step is a part of a decision.
 type step func(context.Context, store.Tx) error
 
-// counted is an error unless as many were found as should be.
+// counted returns an error unless as many were found as expected.
 func counted(what string, got, want int, err error) error {
 	if err == nil && got != want {
 		err = fmt.Errorf("%s: got %d, want %d", what, got, want)
@@ -134,7 +134,7 @@ func drop(session flow.ID) step {
 	return func(ctx context.Context, tx store.Tx) error { return tx.DropSession(ctx, session) }
 }
 
-// lockSeatIfThere is lockSeat of a session that the other transaction may have dropped.
+// lockSeatIfThere is lockSeat for a session that the other transaction may have dropped.
 func lockSeatIfThere(session flow.ID) step {
 	return func(ctx context.Context, tx store.Tx) error {
 		if err := lockSeat(session)(ctx, tx); !errors.Is(err, store.ErrNotFound) {
@@ -151,7 +151,7 @@ func lockSchedule(name string) step {
 	}
 }
 
-// passSchedule locks a schedule unless another transaction has it.
+// passSchedule locks a schedule unless another transaction has locked it.
 func passSchedule(name string) step {
 	return func(ctx context.Context, tx store.Tx) error {
 		_, err := tx.LockSchedules(ctx, []string{name}, true)
@@ -159,7 +159,7 @@ func passSchedule(name string) step {
 	}
 }
 
-// switchNext puts the next version of a rule in force.
+// switchNext puts the next version of a rule into force.
 func switchNext(name string) step {
 	return func(ctx context.Context, tx store.Tx) error {
 		_, last, err := tx.LatestSwitches(ctx, []string{name})
@@ -177,8 +177,8 @@ func define(name string) step {
 	}
 }
 
-// Two transactions that lock the same things the other way round both commit, and PostgreSQL never has to end one of them
-// because each waits for the other.
+// Two transactions that lock the same rows in opposite orders both commit, and PostgreSQL never has to end one of them because of a
+// deadlock.
 func TestLockOrder(t *testing.T) {
 	t.Parallel()
 	dsn := ownDatabase(t)
@@ -204,7 +204,7 @@ func TestLockOrder(t *testing.T) {
 		update(func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, s, time.Hour) })
 		return s.ID
 	}
-	// execution makes one that a session holds, or that waits for a key.
+	// execution stores an execution that a session holds, or that waits for a key.
 	execution := func(key string, owner flow.ID) flow.ID {
 		d := flow.Submit(id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Key: key, KeyLimit: 1, CreatedAt: now})
 		var err error
@@ -265,7 +265,7 @@ func TestLockOrder(t *testing.T) {
 		for i, s := range stores {
 			both.Go(func() {
 				var err error
-				for range 3 { // of two that write the same version, or the same generation, one decides again
+				for range 3 { // one of two that write the same version, or the same generation, is decided again
 					err = s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 						if err := ways[i][0](ctx, tx); err != nil {
 							return err
@@ -294,8 +294,8 @@ func TestLockOrder(t *testing.T) {
 	}
 }
 
-// Transactions that claim for a session while it is renewed go on side by side after that: if each waited for the one
-// before it, the next would come meanwhile, and none would ever be alone again.
+// Transactions that claim for a session while it is renewed run concurrently again afterwards: if each waited for the previous one, the
+// next would come meanwhile, and they would stay serialized.
 func TestClaimsBesideARenewal(t *testing.T) {
 	t.Parallel()
 	s := open(t, server(t), emptySchema(t))
@@ -344,8 +344,8 @@ func TestClaimsBesideARenewal(t *testing.T) {
 	claims.Wait()
 }
 
-// A renewal does not wait for the claims of its session: PostgreSQL lets further claims share the lock while the renewal waits, so that under
-// a flood of claims it would come after the lease has run out. The end of a lease does wait, since a claim relies on the lease.
+// A renewal does not wait for the claims of its session: PostgreSQL lets further claims share the lock while the renewal waits, so under a
+// flood of claims it would come after the lease has expired. The end of a lease does wait, because a claim relies on the lease.
 func TestRenewalBesideClaims(t *testing.T) {
 	t.Parallel()
 	schema := emptySchema(t)
@@ -393,7 +393,7 @@ func TestRenewalBesideClaims(t *testing.T) {
 	}
 }
 
-// waitsForSessions waits until a transaction waits for the sessions of a schema, and fails if it has ended instead.
+// waitsForSessions waits until a transaction waits for the sessions of a schema, and fails if the transaction ends instead.
 func waitsForSessions(t *testing.T, schema string, ended <-chan error) error {
 	c, err := pgx.Connect(t.Context(), server(t))
 	if err != nil {

@@ -25,7 +25,7 @@ func TestLostAnswers(t *testing.T) {
 	w, through := pgpooltest.New(t, dsn)
 	s := open(t, through, schema)
 
-	// The answer to a commit is lost: it has happened, and the store must not say that it has not.
+	// The answer to a commit is lost: it was committed, and the store must not report that it was not.
 	d := draft(1)
 	err := s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.Now(ctx); err != nil {
@@ -40,7 +40,7 @@ func TestLostAnswers(t *testing.T) {
 	until(t, func() bool { _, err := direct.Get(ctx, d.ID); return err == nil })
 	w.LoseAnswers(false)
 
-	// The connection is lost before the commit: nothing has happened, and trying again is safe.
+	// The connection is lost before the commit: nothing was committed, and a retry is safe.
 	d = draft(2)
 	err = s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}); err != nil {
@@ -57,7 +57,7 @@ func TestLostAnswers(t *testing.T) {
 		t.Errorf("get what was not committed: %v", err)
 	}
 
-	// Nobody is reached for a while: callers hear so, and then everything goes on.
+	// The server is unreachable for a while: callers get errors, and then everything works again.
 	w.Refuse(true)
 	w.Cut()
 	if _, err := s.Get(ctx, d.ID); !errors.Is(err, store.ErrUnavailable) {
@@ -77,7 +77,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestKilledConnections has the server end connections in the middle of transactions.
+// TestKilledConnections makes the server end connections in the middle of transactions.
 func TestKilledConnections(t *testing.T) {
 	t.Parallel()
 	ctx, dsn := context.Background(), server(t)
@@ -108,7 +108,7 @@ func TestKilledConnections(t *testing.T) {
 	}
 }
 
-// until waits for something that must come true.
+// until waits for a condition.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

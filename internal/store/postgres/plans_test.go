@@ -15,9 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// A server plans a statement when it likes, also when the tables were last looked at while they were empty: then reading
-// one from end to end seems to cost nothing, and it still does so when there are a million rows. Every table that is read
-// must be read by a condition on an index.
+// A server may plan a statement at any time, even while the statistics say that the tables are empty: then a full scan seems to cost
+// nothing, and the plan is kept when there are a million rows. So every table must be read by a condition on an index.
 func TestPlansOfEmptyTables(t *testing.T) {
 	t.Parallel()
 	schema := emptySchema(t)
@@ -83,7 +82,7 @@ func TestPlansOfEmptyTables(t *testing.T) {
 	}
 }
 
-// Counting what has a label reads what has it, and no whole table: neither as planned for empty tables nor for full ones.
+// Counting executions with a label reads only those, and no whole table, both with plans for empty tables and for full ones.
 func TestPlansOfTallies(t *testing.T) {
 	t.Parallel()
 	schema := emptySchema(t)
@@ -136,8 +135,8 @@ func TestPlansOfTallies(t *testing.T) {
 	execute(t, server(t), `TRUNCATE `+schema+`.ended, `+schema+`.labels`)
 }
 
-// A list asks for the open question of each workflow: a workflow that has asked 5,000 people, and has their answers, is
-// not read through. What asks is read from the index of open questions, which knows nothing of those 5,000.
+// A list asks for the open question of each workflow; it must not read through 5,000 answered questions of a workflow. The executions that
+// ask are read from the index of open questions, which does not contain those 5,000.
 func TestPlanOfAsking(t *testing.T) {
 	t.Parallel()
 	schema, asker := emptySchema(t), "01000000-0000-0000-0000-000000000000"
@@ -184,7 +183,7 @@ func TestPlanOfAsking(t *testing.T) {
 	}
 }
 
-// recorded is the statement of the call that was run last.
+// recorded is the statement of the latest call.
 type recorded struct{ *relational.Statement }
 
 func (r *recorded) Run(_ context.Context, calls ...relational.Call) error {
@@ -192,7 +191,7 @@ func (r *recorded) Run(_ context.Context, calls ...relational.Call) error {
 	return nil
 }
 
-// plan is a node of what EXPLAIN says.
+// plan is a node in the output of EXPLAIN.
 type plan struct {
 	Type     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
@@ -204,7 +203,7 @@ type plan struct {
 	Plans    []plan
 }
 
-// passedOver is how many rows an execution of the plan has read and left out.
+// passedOver returns how many rows an execution of the plan has read and discarded.
 func (p *plan) passedOver() int {
 	n := p.Removed
 	for i := range p.Plans {
@@ -213,7 +212,7 @@ func (p *plan) passedOver() int {
 	return n
 }
 
-// firstColumns are what the indexes of a schema begin with. A condition on other columns of an index reads it from end to end.
+// firstColumns returns the first column of each index of a schema. A condition on other columns of an index reads the whole index.
 func firstColumns(t *testing.T, schema string) map[string]string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), server(t))
@@ -236,7 +235,7 @@ func firstColumns(t *testing.T, schema string) map[string]string {
 	return first
 }
 
-// whole names a table that is read from end to end; "" when there is none.
+// whole returns the name of a table that is read completely; "" if there is none.
 func (p *plan) whole(first map[string]string) string {
 	switch {
 	case p.Type == "Seq Scan":
@@ -255,8 +254,8 @@ func (p *plan) whole(first map[string]string) string {
 	return ""
 }
 
-// whole are the statements that are about whole tables, about the few rows of sessions, or about all open questions,
-// which have an index of their own (TestPlanOfAsking).
+// whole are the statements for whole tables, for the few rows of sessions, or for all open questions, which have their own index
+// (TestPlanOfAsking).
 var whole = func() map[*query]bool {
 	all := map[*query]bool{
 		qExpired: true, qLapsed: true, qLiveSessions: true, qExpireEmbedded: true, qRestartLeases: true,

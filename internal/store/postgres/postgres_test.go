@@ -18,7 +18,7 @@ import (
 
 const dsnVar = "PAWL_TEST_POSTGRES"
 
-// server is the DSN of the tests' server.
+// server returns the DSN of the tests' server.
 func server(tb testing.TB) string {
 	tb.Helper()
 	dsn := os.Getenv(dsnVar)
@@ -28,7 +28,7 @@ func server(tb testing.TB) string {
 	return dsn
 }
 
-// emptySchema names a schema of the test's own, gone when the test ends.
+// emptySchema returns the name of a new schema for this test, which is dropped at its end.
 func emptySchema(tb testing.TB) string {
 	tb.Helper()
 	name := fmt.Sprintf("test_%016x", rand.Uint64())
@@ -36,7 +36,7 @@ func emptySchema(tb testing.TB) string {
 	return name
 }
 
-// execute runs statements on the server, beside the store.
+// execute runs statements on the server, bypassing the store.
 func execute(tb testing.TB, dsn string, statements ...string) {
 	tb.Helper()
 	ctx := context.Background()
@@ -71,8 +71,8 @@ func TestStore(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, server(t), emptySchema(t)) })
 }
 
-// pooler is the DSN of a pooler in transaction mode before the tests' server; where there is none, the server itself, to
-// which the store then speaks as if every transaction came to another connection.
+// pooler returns the DSN of a pooler in transaction mode for the tests' server. Without one it returns the server itself, which the store
+// then uses as if every transaction ran on another connection.
 func pooler(tb testing.TB) string {
 	tb.Helper()
 	if dsn := os.Getenv("PAWL_TEST_PGBOUNCER"); dsn != "" {
@@ -127,7 +127,7 @@ func TestShared(t *testing.T) {
 }
 
 func TestCrash(t *testing.T) {
-	server(t) // skips without one, before a process of the test's own is started
+	server(t) // skips the test if there is no server, before it starts a process
 	storetest.Crash(t, emptySchema(t), func(t *testing.T, schema string) store.Store { return open(t, server(t), schema) })
 }
 
@@ -140,8 +140,8 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// The table of open executions takes the places that go with each stage, and no others: place 0 is nowhere, 1 delayed,
-// 2 in its key's wait list, 3 in its queue, 4 held.
+// The table of open executions accepts only the places that fit each stage: place 0 is nowhere, 1 delayed, 2 in its key's wait list, 3 in
+// its queue, 4 held.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	schema := emptySchema(t)
@@ -175,7 +175,7 @@ func TestDamaged(t *testing.T) {
 	})
 }
 
-// The rows of locks go with what they are for; one that a transaction holds stays.
+// Rows that exist only for locks are removed with their meters and windows, except those that a transaction has locked.
 func TestLocksOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	schema := emptySchema(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// What is written as columns is read as rows: one for each element, null or not, in the columns' order.
+// Arrays of columns are read back as rows: one for each element, null or not, in the order of the columns.
 func TestRowsOfColumnsKeepNullsAndOrder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -56,8 +56,7 @@ func TestRowsOfColumnsKeepNullsAndOrder(t *testing.T) {
 	}
 }
 
-// Each relation that is written to a table names all columns of the table that must have a value, but for
-// "history_from", and their types.
+// Each relation that is written to a table names all required columns of the table, except "history_from", with their types.
 func TestRelationsAreTheTablesColumns(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// What a transaction inserts and then changes keeps its history in one row: only what has grown long is moved out.
+// An execution that a transaction inserts and then changes keeps its history in one row: only a long history is moved out.
 func TestRunOfWhatIsNew(t *testing.T) {
 	t.Parallel()
 	s := open(t, server(t), emptySchema(t))

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// brief are the limits of production at a tenth. Connections are pinged before each use, as after a quiet moment, or never.
+// brief returns a tenth of the limits in production. Connections are pinged before each use, as after a quiet time, or never.
 func brief(quiet bool) pgpool.Limits {
 	l := pgpool.Limits{Connect: time.Second, Ping: 300 * time.Millisecond, Answer: 3500 * time.Millisecond,
 		Unacknowledged: 1500 * time.Millisecond, Quiet: 2 * time.Second, Idle: time.Hour}
@@ -25,11 +25,11 @@ func brief(quiet bool) pgpool.Limits {
 	return l
 }
 
-// within is what production promises for 45 s, at a tenth and with something for a busy machine.
+// within is a tenth of the 45 s that production guarantees, with some tolerance for a busy machine.
 const within = 10 * time.Second
 
-// tenths of the limits of production are what tests try one after the other, until the machine is fast enough for them:
-// to open a connection in a second, for example.
+// tenths are the multiples of a tenth of production's limits that tests try one after the other, until the machine is fast enough, for
+// example to open a connection in a second.
 var tenths = []time.Duration{1, 3, 10}
 
 // overSilence opens a store through a proxy and uses all its connections once.
@@ -57,7 +57,7 @@ func times(limits pgpool.Limits, n time.Duration) pgpool.Limits {
 
 func openOverSilence(t *testing.T, limits pgpool.Limits) (*Store, *pgpooltest.Proxy, error) {
 	t.Helper()
-	schema := emptySchema(t) // dropped when the proxy has ended the silent transactions
+	schema := emptySchema(t) // dropped after the proxy has ended the silent transactions
 	proxy, dsn := pgpooltest.New(t, server(t))
 	s, err := Open(t.Context(), dsn, Options{Schema: schema, Limits: limits})
 	if err != nil {
@@ -83,7 +83,7 @@ func openOverSilence(t *testing.T, limits pgpool.Limits) (*Store, *pgpooltest.Pr
 	return s, proxy, err
 }
 
-// sampleCalls are calls of every kind.
+// sampleCalls returns calls of every kind.
 func (s *Store) sampleCalls() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Update": func(ctx context.Context) error {
@@ -104,10 +104,9 @@ func (s *Store) sampleCalls() map[string]func(context.Context) error {
 	}
 }
 
-// Connections that fall silent, as when the primary's host dies and a standby takes over, cost a quiet store nothing
-// but a short wait, and a busy one an error for what was under way. Afterwards everything works again. Where the
-// machine is too busy for the limits of production at a tenth, to open a connection in a second for example, they are
-// tried at three tenths, and then whole.
+// Connections that stop responding, as when the primary's host dies and a standby takes over, cost a quiet store only a short wait, and a
+// busy one an error for the calls in progress. Afterwards everything works again. If the machine is too busy for a tenth of production's
+// limits, for example to open a connection in a second, three tenths are tried, and then the whole limits.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	for _, how := range pgpooltest.Silences() {
@@ -132,7 +131,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// silence lets the connections of a store fall silent, and returns what took longer than the limits of production allow at some tenths.
+// silence makes the connections of a store stop responding, and returns what took longer than the given tenths of production's limits
+// allow.
 func silence(t *testing.T, how pgpooltest.Silence, quiet bool, tenths time.Duration) (late []string) {
 	t.Helper()
 	limits := times(brief(quiet), tenths)
@@ -151,8 +151,8 @@ func silence(t *testing.T, how pgpooltest.Silence, quiet bool, tenths time.Durat
 	var all sync.WaitGroup
 	for what, call := range s.sampleCalls() {
 		all.Go(func() {
-			err := call(context.Background())                 // as the committer's, whose context has no end
-			took, ready := time.Since(began), what == "Ready" // which has less time than the others
+			err := call(context.Background())                 // like the committer's, whose context does not end
+			took, ready := time.Since(began), what == "Ready" // Ready has less time than the others
 			switch {
 			case err != nil && (!errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)):
 				t.Errorf("%s: %v, want %v", what, err, store.ErrUnavailable)
@@ -176,7 +176,7 @@ func silence(t *testing.T, how pgpooltest.Silence, quiet bool, tenths time.Durat
 	return late
 }
 
-// A transaction that finds no free connection ends as one whose server does not answer.
+// A transaction that finds no free connection ends like one whose server does not answer.
 func TestNoFreeConnection(t *testing.T) {
 	t.Parallel()
 	s, _ := overSilence(t, false)
@@ -196,7 +196,7 @@ func TestNoFreeConnection(t *testing.T) {
 	}
 }
 
-// A commit that is sent on a connection that has fallen silent may have happened.
+// A commit that is sent on a connection that has stopped responding may have been executed.
 func TestSilenceAtCommit(t *testing.T) {
 	t.Parallel()
 	s, proxy := overSilence(t, false)
@@ -213,7 +213,7 @@ func TestSilenceAtCommit(t *testing.T) {
 	}
 }
 
-// A decision that fails while its connection is silent does not wait a round trip for the ROLLBACK.
+// A decision that fails while its connection does not respond does not wait a round trip for the ROLLBACK.
 func TestSilenceAtRollback(t *testing.T) {
 	t.Parallel()
 	s, proxy := overSilence(t, false)
@@ -232,8 +232,8 @@ func TestSilenceAtRollback(t *testing.T) {
 	}
 }
 
-// Servers hear of each other again after their connections for notifications fell silent, the sender's as well as the
-// receiver's.
+// Servers receive each other's notifications again after their connections for notifications stopped responding, on the sender's side as
+// well as on the receiver's.
 func TestSilenceOfNotifications(t *testing.T) {
 	t.Parallel()
 	for _, which := range []string{"sender", "receiver"} {
@@ -250,7 +250,7 @@ func TestSilenceOfNotifications(t *testing.T) {
 				t.Fatal(err)
 			}
 			sent, since := byte(0), byte(0)
-			send := func() bool { // and reports whether the receiver hears of it, or of one that was sent since the silence before it
+			send := func() bool { // returns whether the receiver gets it, or one that was sent since the silence before it
 				sent++
 				d := draft(sent)
 				if err := sender.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {

@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// A backend writes the methods for executions, lines, workflows, sessions and logs. All others come from this package, once for each noun.
+// A backend implements the methods for executions, wait lists, workflows, sessions and logs. All others are implemented once in this
+// package.
 func TestMethodsOfABackend(t *testing.T) {
 	t.Parallel()
 	const most = 60

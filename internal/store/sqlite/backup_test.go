@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A copy made while the store is written is a store: it has everything from before the backup began, and of what came
-// meanwhile the first and not the last, with nothing missing in between.
+// A copy made while the store is written is a valid store: it has everything from before the backup began, and of the later writes the
+// first ones without gaps, but not the last.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// A backup of what is no store makes no file.
+// A backup of a file that is not a store creates no file.
 func TestBackupOfNothing(t *testing.T) {
 	t.Parallel()
 	from, to := filepath.Join(t.TempDir(), "pawl.db"), filepath.Join(t.TempDir(), "copy.db")
@@ -99,7 +99,7 @@ func TestBackupOfNothing(t *testing.T) {
 	}
 }
 
-// A store whose logs are missing, as after a restore of the first file alone, is looked at as it is: no file is made.
+// A store without logs, as after a restore of the first file alone, can be opened AsIs: no file is created.
 func TestAsIsWithoutLogs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")

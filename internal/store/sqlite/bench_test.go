@@ -131,8 +131,8 @@ func (b *bench) run(n int) {
 	}
 }
 
-// measured runs a benchmark's step, which handles a batch, and reports executions per second and what they cost: on a
-// machine shared with others the processor's time is the steadier figure.
+// measured runs a benchmark's step, which handles a batch, and reports executions per second and their cost: on a shared machine the
+// processor time is the steadier figure.
 func measured(b *testing.B, step func()) int {
 	n := 0
 	before := cpu(b)
@@ -146,7 +146,7 @@ func measured(b *testing.B, step func()) int {
 	return n
 }
 
-// cpu is the processor time of this process in microseconds.
+// cpu returns the processor time of this process in microseconds.
 func cpu(b *testing.B) float64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -160,7 +160,7 @@ func BenchmarkSubmit(b *testing.B) {
 	measured(b, func() { x.submit(batch) })
 }
 
-// BenchmarkClaimFinish measures claims and finishes of executions that wait already.
+// BenchmarkClaimFinish measures claims and finishes of executions that already wait.
 func BenchmarkClaimFinish(b *testing.B) {
 	x := newBench(b)
 	for range 1000 {
@@ -186,7 +186,7 @@ func BenchmarkLife(b *testing.B) {
 	b.ReportMetric(float64(size)/float64(n), "bytes/execution")
 }
 
-// BenchmarkProgress measures what a workflow of 10,000 items asks each time some of them have ended.
+// BenchmarkProgress measures the reads of a workflow of 10,000 items after some of them have ended.
 func BenchmarkProgress(b *testing.B) {
 	x := newBench(b)
 	wf := flow.Submit(x.id(), flow.Request{Action: "wf", Kind: flow.KindWorkflow, Queue: "default", CreatedAt: x.now})

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// TestInterruptedReads ends reads at every moment of theirs, and checks that their connections go on.
+// TestInterruptedReads interrupts reads at every moment, and checks that their connections stay usable.
 func TestInterruptedReads(t *testing.T) {
 	t.Parallel()
 	x := newBench(t)
@@ -37,7 +37,7 @@ func TestInterruptedReads(t *testing.T) {
 	}
 }
 
-// TestLongRead checks that a read that takes too long ends soon after its caller has gone.
+// TestLongRead checks that a long read ends soon after its caller's context.
 func TestLongRead(t *testing.T) {
 	t.Parallel()
 	x := newBench(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// Leases run by the time that passes: a step of the wall clock neither ends nor prolongs them, in either direction.
+// Leases run by elapsed time: a step of the wall clock in either direction neither ends nor prolongs them.
 func TestLeasesBesideTheWallClock(t *testing.T) {
 	t.Parallel()
 	wall, up := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), time.Duration(0)

@@ -45,7 +45,7 @@ func BenchmarkWithMillionFinished(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkSearch looks for what is rare among a million executions, for half of them by one label, and for none at all; it takes a minute.
+// BenchmarkSearch searches for rare executions among a million, for half of them by one label, and for none at all; it takes a minute.
 func BenchmarkSearch(b *testing.B) {
 	if !*million {
 		b.Skip("needs -million")
@@ -66,7 +66,7 @@ func BenchmarkSearch(b *testing.B) {
 	storetest.BenchmarkCounts(b, x.s)
 }
 
-// BenchmarkAlone measures one execution at a time: each of its three writes waits for the disk by itself.
+// BenchmarkAlone measures one execution at a time: each of its three writes waits for the disk separately.
 func BenchmarkAlone(b *testing.B) {
 	x := newBench(b)
 	var worst time.Duration

@@ -33,7 +33,7 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// alter runs SQL on a database beside the store, or on one that no store has open.
+// alter runs SQL on a database, bypassing the store.
 func alter(t *testing.T, path, script string) {
 	t.Helper()
 	c, err := openWriter(path, "FULL")
@@ -45,7 +45,7 @@ func alter(t *testing.T, path, script string) {
 	}
 }
 
-// TestOpenRefuses checks that every file that cannot be a store is refused, by name, with the reason and what to do.
+// TestOpenRefuses checks that every file that cannot be a store is refused, with its name, the reason and the fix.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	made := func(t *testing.T, script string) string {
@@ -114,7 +114,7 @@ func TestOpenRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if c.name == "read-only" && nobody.Runs(t) { // root writes everywhere
+			if c.name == "read-only" && nobody.Runs(t) { // root can write everywhere
 				return
 			}
 			path := c.make(t)
@@ -131,8 +131,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A store that was closed can be opened, also while another goroutine starts a process: until that executes its program it has a copy of
-// the descriptor of the lock.
+// A store that was closed can be opened again even while another goroutine starts a process: until that executes its program, it has a copy
+// of the lock's descriptor.
 func TestOpensAfterACloseBesideAStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -168,7 +168,7 @@ func later(t *testing.T) (schema, fstest.MapFS) {
 	return schema{mainSchema.name, mainSchema.application, files}, files
 }
 
-// prepared is what a schema says of a file.
+// prepared returns the result of preparing a file with a schema.
 func prepared(t *testing.T, m schema, path string, asIs bool) error {
 	t.Helper()
 	c, err := openWriter(path, "FULL")
@@ -178,7 +178,7 @@ func prepared(t *testing.T, m schema, path string, asIs bool) error {
 	return errors.Join(m.prepare(c, time.Now, asIs), c.close())
 }
 
-// A file of the first version is brought up to date, with what is in it; as it is, it is refused.
+// A file of the first version is migrated with its content; with AsIs it is refused.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -231,7 +231,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A migration that fails changes nothing, nor do those before it.
+// A migration that fails changes nothing, and neither do those before it.
 func TestFailingUpgrade(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -260,8 +260,7 @@ func TestOneProcess(t *testing.T) {
 	mustOpen(t, path)
 }
 
-// TestDiskFull lets the disk be full for a while: what was refused is not there, what was kept stays, and nothing needs to
-// be opened again.
+// TestDiskFull fills the disk for a while: refused transactions leave nothing, committed ones stay, and the store need not be reopened.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	x := newBench(t)
@@ -305,7 +304,7 @@ func noViolations(t *testing.T, s *Store) {
 	}
 }
 
-// TestLogStaysShort writes far more than the log may hold and looks at its size.
+// TestLogStaysShort writes far more than the log may contain and checks its size.
 func TestLogStaysShort(t *testing.T) {
 	t.Parallel()
 	x := newBench(t)
@@ -325,7 +324,7 @@ func TestLogStaysShort(t *testing.T) {
 	}
 }
 
-// TestCheckFindsDamage plants what no decision can write.
+// TestCheckFindsDamage plants rows that no decision can write.
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -379,7 +378,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// TestLogIsEmptied checks that an idle store's log takes no space, and is not looked at until something is written.
+// TestLogIsEmptied checks that the log of an idle store takes no space, and is not checked again until something is written.
 func TestLogIsEmptied(t *testing.T) {
 	t.Parallel()
 	x := newBench(t)
@@ -426,7 +425,7 @@ func TestDamaged(t *testing.T) {
 	})
 }
 
-// Inputs and outputs are in the files: only the user that runs Pawl reads them, whatever the umask and the directory say.
+// Inputs and outputs are in the files, so only the user that runs Pawl may read them, regardless of the umask and the directory.
 func TestFilesAreOfOneUser(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")

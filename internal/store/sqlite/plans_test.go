@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// Every table is read by a condition on an index: SQLite plans by the schema alone, whatever is in the tables. The rest are no tables:
-// the input (v), the rows of a recursion (t) and of a subquery.
+// Every table is read by a condition on an index: SQLite plans by the schema alone, independent of the content. The names in rows are not
+// tables: the input (v), the rows of a recursion (t) and of a subquery.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	rows := []string{"CONSTANT ROW", "v", "t", "held", "(subquery-1)"}

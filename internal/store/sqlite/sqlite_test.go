@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, sqlite.InMemory) })
 }
 
-// SQLite refuses numbers that cannot be, too. PostgreSQL leaves them to Check: each word of a check costs each of its statements.
+// SQLite also refuses impossible numbers. PostgreSQL leaves them to Check, because each word of a constraint costs every statement time.
 func TestRefusedNumbers(t *testing.T) { storetest.RefusedNumbers(t, open(t, sqlite.InMemory)) }
 
 func TestReopen(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
-// numbers finds where a source names the invariant that a check is about.
+// numbers finds the number of the invariant of each check in a source file.
 var numbers = regexp.MustCompile("(?:\\.Add\\(|Invariant: |InvariantReplay = |^\t\\{)([0-9]+)(?:, |\\b)")
 
-// Each invariant that some check is about is among the promises, each promise is checked somewhere, and says what docs/invariants.md says.
+// Each checked invariant is among the promises, and each promise is checked somewhere and has the text of docs/invariants.md.
 func TestPromisesAreThoseThatAreChecked(t *testing.T) {
 	t.Parallel()
 	checked := map[int]string{}
@@ -69,7 +69,7 @@ func TestPromisesAreThoseThatAreChecked(t *testing.T) {
 	}
 }
 
-// A promise is kept only where all of it was looked at.
+// A promise is kept only if all of it was checked.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	state := func(all []verification.Standing, n int) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
-// The databases refuse these rows; those that a damaged disk has left are found here.
+// The databases refuse these rows; rows that a damaged disk has left are found here.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMicro(1e15).UTC()
