@@ -1,4 +1,4 @@
-// Package archive is the format of archives of executions: a tar that every tar program opens.
+// Package archive reads and writes archives of executions: tar files that every tar program opens.
 //
 //	manifest.json            the format, its version, and where the archive is from
 //	definitions/NAME@V.HASH.json
@@ -7,10 +7,10 @@
 //	checksums/000001         the SHA-256 of the members before it, as sha256sum -c reads it
 //	seal.json                the SHA-256 of every byte before it
 //
-// The seal is the last member, and nothing follows it, so an archive that is cut off or changed anywhere is refused. It is a checksum and
-// no signature: it does not tell who made the archive.
+// Nothing follows the seal, so an archive that is truncated or changed anywhere is refused. It is a checksum and not a signature: it does
+// not show who made the archive.
 //
-// The package is pure: it reads from and writes to streams that it is given, holds one part of the rows at a time, and stores nothing.
+// The package is pure: it reads from and writes to given streams, holds one part of the rows at a time, and stores nothing.
 package archive
 
 import (
@@ -28,7 +28,7 @@ import (
 	"time"
 )
 
-// Format and Version are what an archive of this program says of itself.
+// Format and Version identify the archives of this program.
 const (
 	Format  = "pawl-archive"
 	Version = 1
@@ -37,41 +37,41 @@ const (
 const (
 	manifestName = "manifest.json"
 	sealName     = "seal.json"
-	// Blobs lie beneath these.
+	// Directories of blobs.
 	filesUnder, logsUnder, uploadsUnder = "files/", "logs/", "uploads/"
 
 	definitionsUnder = "definitions/"
 	rowsUnder        = "executions/"
 	checksumsUnder   = "checksums/"
 
-	// partSize is how many bytes of rows are gathered into one member.
+	// partSize is how many bytes of rows are collected into one member.
 	partSize = 1 << 20
-	// mostRow bounds a row: what was given, what its handler got and what it put out have 16 MB each, and base64 a third more.
+	// mostRow is the largest size of a row: the input, the handler's content and the output may have 16 MB each, and base64 adds a third.
 	mostRow = 80 << 20
-	// mostDefinition bounds a document.
+	// mostDefinition is the largest size of a document.
 	mostDefinition = 4 << 20
-	// mostName bounds the name of a member. The reader holds up to checkedAtOnce names with checksums, and mostPending of blobs; tar itself
-	// lets a name have 1 MB.
+	// mostName is the largest size of a member's name. The reader holds up to checkedAtOnce names with checksums, and mostPending names of
+	// blobs; tar itself allows names of 1 MB.
 	mostName = 1 << 10
 	// checkedAtOnce is how many members one list of checksums has.
 	checkedAtOnce = 10_000
 
-	block = 512 // of a tar
+	block = 512 // of a tar file
 )
 
-// ErrBroken means that an archive is cut off, damaged or none of this format.
+// ErrBroken means that an archive is truncated or damaged, or has another format.
 var ErrBroken = errors.New("the archive is broken")
 
 func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
 }
 
-// Manifest says what an archive is.
+// Manifest describes an archive.
 type Manifest struct {
 	Format  string    `json:"format"`
 	Version int       `json:"version"`
 	Pawl    string    `json:"pawl"` // version of the program that wrote it
-	From    string    `json:"from"` // name of the machine of the server
+	From    string    `json:"from"` // host name of the server
 	At      time.Time `json:"at"`
 }
 
@@ -80,12 +80,12 @@ type seal struct {
 	SHA256 string `json:"sha256"` // of every byte before the member
 }
 
-// header is a member's header: it says nothing but the name and the size.
+// header returns a member's header, which has only the name and the size.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644}
 }
 
-// sealed is the end of an archive of which everything before has a sum: the last member and the two empty blocks behind it.
+// sealed returns the end of an archive after content with the given sum: the last member and the two empty blocks after it.
 func sealed(sum []byte) ([]byte, error) {
 	content, err := json.Marshal(seal{hex.EncodeToString(sum)})
 	if err != nil {
@@ -104,12 +104,12 @@ func sealed(sum []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// checksum is a line of a list of checksums.
+// checksum returns a line of a list of checksums.
 func checksum(sum [sha256.Size]byte, name string) string {
 	return hex.EncodeToString(sum[:]) + "  " + name + "\n"
 }
 
-// DefinitionName is the member of a definition; hash is that of its document.
+// DefinitionName returns the member name of a definition; hash is that of its document.
 func DefinitionName(name string, version int, hash string) string {
 	return fmt.Sprintf("%s%s@%d.%s.json", definitionsUnder, name, version, hash)
 }
@@ -124,12 +124,12 @@ func ParseDefinitionName(member string) (name string, version int, err error) {
 	return name, version, nil
 }
 
-// isBlob reports whether a member's name is that of a blob.
+// isBlob reports whether a member is a blob, by its name.
 func isBlob(name string) bool {
 	return under(name, filesUnder) || under(name, logsUnder) || under(name, uploadsUnder)
 }
 
-// UploadName is the member of an uploaded content.
+// UploadName returns the member name of an uploaded content.
 func UploadName(sum [sha256.Size]byte) string { return uploadsUnder + hex.EncodeToString(sum[:]) }
 
 func under(name, prefix string) bool {

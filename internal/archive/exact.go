@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// exact refuses what encoding/json would take without a word: a member that is given twice, of which it takes the last, one whose name
-// is written in other letters, as in "Action", and a text that is not UTF-8, which it mends. Values of users may have what they like.
-// t is the type that the JSON next in dec is read into.
+// exact refuses JSON that encoding/json would accept silently: a repeated member, of which it uses the last, a member whose name differs in
+// case, as in "Action", and text that is not UTF-8, which it repairs. It does not check values of users. t is the type into which the JSON
+// that is next in dec is read.
 func exact(dec *jsontext.Decoder, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -54,7 +54,7 @@ func exact(dec *jsontext.Decoder, t reflect.Type) error {
 	return dec.SkipValue()
 }
 
-// readsItself reports whether values of a type are read by a method of theirs, as times, ids and values of users are.
+// readsItself reports whether a type has a method that decodes it, as times, ids and values of users have.
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
@@ -62,7 +62,7 @@ func readsItself(t reflect.Type) bool {
 
 var fieldTypes sync.Map // reflect.Type of a struct → map[string]reflect.Type
 
-// fieldsOf are the types of a struct's fields by their names in JSON; a map has none.
+// fieldsOf returns the types of a struct's fields by their JSON names; a map has none.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if t.Kind() == reflect.Map {
 		return nil

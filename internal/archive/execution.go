@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Execution is one that has ended: its request, how far it came, and its outcome.
+// Execution is an ended execution: its request, its progress, and its outcome.
 type Execution struct {
 	ID            flow.ID `json:"id"`
 	Parent        flow.ID `json:"parent,omitzero"`
@@ -21,7 +21,7 @@ type Execution struct {
 
 	Action     string    `json:"action"`
 	Version    int       `json:"version,omitempty"`
-	Definition string    `json:"definition,omitempty"` // SHA-256 of the document of that version
+	Definition string    `json:"definition,omitempty"` // SHA-256 of the document of this version
 	Alias      string    `json:"alias,omitempty"`
 	Kind       flow.Kind `json:"kind"`
 	Queue      string    `json:"queue"`
@@ -37,7 +37,7 @@ type Execution struct {
 	Timeout      time.Duration `json:"timeout_ns,omitempty"`
 	QueueTimeout time.Duration `json:"queue_timeout_ns,omitempty"`
 	TotalTimeout time.Duration `json:"total_timeout_ns,omitempty"`
-	Retry        flow.Retry    `json:"retry,omitzero"` // its times in nanoseconds
+	Retry        flow.Retry    `json:"retry,omitzero"` // with times in nanoseconds
 
 	Input Value `json:"input,omitempty"`
 	With  Value `json:"with,omitempty"`
@@ -66,7 +66,7 @@ type Execution struct {
 
 	Status     flow.Stage `json:"status"`
 	Attempt    int        `json:"attempt"`
-	Events     int64      `json:"events"` // of its history
+	Events     int64      `json:"events"` // number of events in its history
 	HandedBack int        `json:"handed_back,omitempty"`
 	QueuedAt   time.Time  `json:"queued_at,omitzero"`
 	ClaimedAt  time.Time  `json:"claimed_at,omitzero"`
@@ -79,7 +79,7 @@ type Execution struct {
 	Error  *Error `json:"error,omitempty"`
 }
 
-// Rate is how often executions with a key begin.
+// Rate limits how often executions with a key begin.
 type Rate struct {
 	Key   string        `json:"key"`
 	Limit int           `json:"limit"`
@@ -88,26 +88,26 @@ type Rate struct {
 	Over  flow.Over     `json:"over,omitempty"`
 }
 
-// Cache is under what the outcome was kept for tasks with the same to do, and for how long. An import keeps nothing for them.
+// Cache is the hash under which the outcome was cached for tasks with the same work, and for how long. An import does not cache it.
 type Cache struct {
 	Hash string        `json:"sha256"`
 	TTL  time.Duration `json:"ttl_ns"`
 }
 
-// PausedFor is how long the timers have stood still while the execution was paused: altogether, and in the latest attempt.
+// PausedFor is how long the timers stood still while the execution was paused: in total, and in the latest attempt.
 type PausedFor struct {
 	All  time.Duration `json:"all_ns"`
 	Here time.Duration `json:"here_ns,omitempty"`
 }
 
-// OutputOverride is an output that overrides that of an item of a rerun.
+// OutputOverride is a supplied output of an item of a rerun.
 type OutputOverride struct {
 	Task   string `json:"task"`
 	Index  int    `json:"index,omitempty"`
 	Output Value  `json:"output"`
 }
 
-// Beneath is a workflow beneath a rerun of which only parts ran again.
+// Beneath is a sub-workflow of a rerun that ran again only in part.
 type Beneath struct {
 	Path         string           `json:"path"`
 	Of           flow.ID          `json:"of"`
@@ -154,7 +154,7 @@ func outputsOf(rows []OutputOverride) (all []flow.OutputOverride) {
 	return all
 }
 
-// ExecutionOf is an execution as rows have it; definition is the hash of the document that its version stands for.
+// ExecutionOf returns an execution as a row; definition is the hash of its version's document.
 func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	again := x.AsRerun()
 	e := &Execution{
@@ -185,7 +185,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	return e
 }
 
-// rerun is what the execution asks for as a rerun, or has as an item of one; nil: nothing.
+// rerun returns what the request of a rerun, or of an item of one, has in addition; nil: nothing.
 func (e *Execution) rerun() (*flow.Rerun, error) {
 	again := &flow.Rerun{Only: e.Only, LeftOut: e.LeftOut, Outputs: outputsOf(e.Outputs), OverriddenBy: e.OverriddenBy, KeptWith: e.KeptWith,
 		KeptAs: e.KeptAs, RetryOf: e.RetryOf}
@@ -206,7 +206,7 @@ func (e *Execution) rerun() (*flow.Rerun, error) {
 	return again, nil
 }
 
-// Flow is the execution that the row says.
+// Flow returns the execution of the row.
 func (e *Execution) Flow() (*flow.Execution, error) {
 	x := &flow.Execution{ID: e.ID, Outcome: &flow.Outcome{Output: json.RawMessage(e.Output), Error: e.Error.Flow()}}
 	x.Request = flow.Request{

@@ -16,22 +16,22 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Contents is what is done with an archive while it is read. Nothing of it counts before Read has returned without an error: what is wrong
-// may come last. An error ends the reading.
+// Contents has the functions that are called while an archive is read. They must not have lasting effects before Read has returned without
+// an error: an error may be at the end. An error of a function ends the reading.
 type Contents struct {
 	Manifest   func(*Manifest) error
 	Definition func(name string, document []byte) error
-	// Blob reads a content of so many bytes, or a part of it.
+	// Blob gets a content of size bytes; it need not read all of it.
 	Blob func(name string, size int64, content io.Reader) error
-	// Row gets a row, and its line as it stands there, which is overwritten afterwards.
+	// Row gets a row and its line, which is overwritten afterwards.
 	Row func(r *Row, line []byte) error
 }
 
-// mostPending is how many blobs may come before their rows.
+// mostPending is how many blobs may precede their rows.
 const mostPending = 100_000
 
-// Read reads an archive, and refuses with ErrBroken what is cut off, was changed, or is none of this format. Another
-// error is one in reading, or of c.
+// Read reads an archive, and returns ErrBroken if it is truncated, was changed, or has another format. Any other error is from the reader
+// or from c.
 func Read(from io.Reader, c Contents) error {
 	r := &reader{from: &lagging{from: bufio.NewReaderSize(from, 16<<10), sum: sha256.New()}, c: c, blobs: map[string]Blob{}}
 	r.tar = tar.NewReader(r.from)
@@ -47,17 +47,17 @@ type reader struct {
 	from   *lagging
 	tar    *tar.Reader
 	c      Contents
-	began  bool // the manifest was read
+	began  bool // the manifest has been read
 	over   bool
 	parts  int
 	lists  int
-	checks []string        // checksums of members, not compared yet
-	blobs  map[string]Blob // that no row has named yet
-	tree   flow.ID         // that is being read
+	checks []string        // checksums of members that were not compared yet
+	blobs  map[string]Blob // not named by a row yet
+	tree   flow.ID         // the tree that is being read
 	count  int             // executions of the tree so far
 }
 
-// reading says which errors are of the archive, and which are of the way it came.
+// reading separates errors of the archive from errors of its transfer.
 func (r *reader) reading(err error, name string) error {
 	switch {
 	case r.from.err != nil && !errors.Is(r.from.err, io.EOF):
@@ -82,7 +82,7 @@ func (r *reader) member() error {
 		return broken("member %.100q is not a file", h.Name)
 	}
 	for key := range h.PAXRecords {
-		if key != "path" && key != "size" { // a member with holes would be read as exabytes of zeros
+		if key != "path" && key != "size" { // a sparse member would be read as exabytes of zeros
 			return broken("member %.100q has the record %.100q: no member of an archive has more than a name and a size", h.Name, key)
 		}
 	}
@@ -130,7 +130,7 @@ func (r *reader) manifest(h *tar.Header) error {
 	return r.c.Manifest(&m)
 }
 
-// whole reads a small member.
+// whole reads a small member completely.
 func (r *reader) whole(h *tar.Header, most int64) ([]byte, error) {
 	if h.Size > most {
 		return nil, broken("member %.100q has %d bytes: at most %d", h.Name, h.Size, most)
@@ -142,7 +142,7 @@ func (r *reader) whole(h *tar.Header, most int64) ([]byte, error) {
 	return text, r.checked(sha256.Sum256(text), h.Name)
 }
 
-// checked notes a member for the list of checksums.
+// checked records a member for the list of checksums.
 func (r *reader) checked(sum [sha256.Size]byte, name string) error {
 	if r.checks = append(r.checks, checksum(sum, name)); len(r.checks) > checkedAtOnce {
 		return broken("no checksums follow %d members", len(r.checks))
@@ -225,7 +225,7 @@ func (r *reader) rows(h *tar.Header) error {
 	}
 }
 
-// row reads one line, and compares it with those before.
+// row reads one line, and compares it with the previous ones.
 func (r *reader) row(part string, line []byte) error {
 	row, err := ParseRow(line)
 	if err != nil {
@@ -266,7 +266,7 @@ func (r *reader) row(part string, line []byte) error {
 	return r.c.Row(row, line)
 }
 
-// fields is how many fields of a row are set.
+// fields returns how many fields of a row are set.
 func (r *Row) fields() (n int) {
 	for _, set := range []bool{!r.Tree.IsZero(), r.Execution != nil, len(r.Events) > 0, r.Mark != nil, r.Input != nil, r.Log != nil, r.Blob != nil, r.End != nil, r.LeftOut != nil} {
 		if set {
@@ -276,7 +276,7 @@ func (r *Row) fields() (n int) {
 	return n
 }
 
-// seal compares the end of the archive with what was read before it.
+// seal compares the end of the archive with the content before it.
 func (r *reader) seal() error {
 	switch {
 	case len(r.checks) > 0:
@@ -309,12 +309,13 @@ func (r *reader) seal() error {
 	return nil
 }
 
-// lagging reads, and sums up all but the latest block: when the header of the seal has been read, the sum is that of what comes before it.
+// lagging computes the sum of everything that was read except the latest block: when the header of the seal has been read, the sum is that
+// of the content before it.
 type lagging struct {
 	from io.Reader
 	sum  hash.Hash
 	last [block]byte
-	at   int // bytes of last
+	at   int // bytes in last
 	err  error
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Row is a line of the rows: one of its fields is set. A tree is between its Tree and its End; behind each execution stands what is known
-// of it, and then its children, by attempt, task and index, each with what is beneath it.
+// Row is a line of the rows; exactly one of its fields is set. A tree is between its Tree and its End. Each execution is followed by its
+// other rows, and then by its children, by attempt, task and index, each with its descendants.
 type Row struct {
-	Tree      flow.ID        `json:"tree,omitzero"` // begins a tree: its top
+	Tree      flow.ID        `json:"tree,omitzero"` // begins a tree: its root
 	Execution *Execution     `json:"execution,omitempty"`
 	Events    []Event        `json:"events,omitempty"`
 	Mark      *Mark          `json:"mark,omitempty"`
@@ -24,7 +24,7 @@ type Row struct {
 	LeftOut   *LeftOut       `json:"left_out,omitempty"`
 }
 
-// Event is one of the history, in order.
+// Event is one event of the history, in order.
 type Event struct {
 	Seq     int64          `json:"seq"`
 	Attempt int            `json:"attempt"`
@@ -33,7 +33,7 @@ type Event struct {
 	Data    Value          `json:"data,omitempty"`
 }
 
-// Mark is what is known of a task of a workflow beyond its children.
+// Mark is a decision about a task of a workflow, not about its children.
 type Mark struct {
 	Attempt int    `json:"attempt"`
 	Task    string `json:"task"`
@@ -42,19 +42,19 @@ type Mark struct {
 	Error   *Error `json:"error,omitempty"`
 }
 
-// Input is a piece of what an interactive execution was given to read.
+// Input is a piece of the input of an interactive execution.
 type Input struct {
 	Offset int64  `json:"offset"`
 	Data   []byte `json:"data,omitempty"`
-	Last   bool   `json:"last,omitempty"` // nothing follows
+	Last   bool   `json:"last,omitempty"` // the input is closed after it
 }
 
-// Blob is a content of an execution that lies in a member of its own, in front of the row.
+// Blob is a content of an execution in its own member, before the row.
 type Blob struct {
 	Name    string `json:"name"` // of the member
 	Size    int64  `json:"size"`
 	SHA256  string `json:"sha256,omitempty"`
-	Missing bool   `json:"missing,omitempty"` // the server did not have it any more: there is no member
+	Missing bool   `json:"missing,omitempty"` // the server did not have it any more, so there is no member
 }
 
 // End ends a tree.
@@ -62,7 +62,7 @@ type End struct {
 	Executions int `json:"executions"`
 }
 
-// LeftOut is an execution that was asked for and is not in the archive.
+// LeftOut is a requested execution that is not in the archive.
 type LeftOut struct {
 	Execution flow.ID `json:"execution"`
 	Why       string  `json:"why"`
@@ -75,7 +75,7 @@ type Error struct {
 	Details Value  `json:"details,omitempty"`
 }
 
-// Appended is a row as an archive has it, behind b.
+// Appended appends the encoded row to b.
 func (r *Row) Appended(b []byte) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
 	if err := wirejson.Append(buf, r); err != nil {
@@ -93,7 +93,7 @@ func ParseRow(line []byte) (*Row, error) {
 	return &r, nil
 }
 
-// EventsOf are events as rows have them.
+// EventsOf returns events as rows.
 func EventsOf(all []flow.Event) []Event {
 	out := make([]Event, len(all))
 	for i := range all {
@@ -103,12 +103,12 @@ func EventsOf(all []flow.Event) []Event {
 	return out
 }
 
-// Flow is the event that the row says.
+// Flow returns the event of the row.
 func (e *Event) Flow() flow.Event {
 	return flow.Event{Seq: e.Seq, Attempt: e.Attempt, Type: e.Type, At: instant(e.At), Data: json.RawMessage(e.Data)}
 }
 
-// ErrorOf is an error as rows have it.
+// ErrorOf returns an error as a row.
 func ErrorOf(e *flow.Error) *Error {
 	if e == nil {
 		return nil
@@ -116,7 +116,7 @@ func ErrorOf(e *flow.Error) *Error {
 	return &Error{e.Code, e.Message, Value(e.Details)}
 }
 
-// Flow is the error that the row says.
+// Flow returns the error of the row.
 func (e *Error) Flow() *flow.Error {
 	if e == nil {
 		return nil
@@ -124,7 +124,7 @@ func (e *Error) Flow() *flow.Error {
 	return &flow.Error{Code: e.Code, Message: e.Message, Details: json.RawMessage(e.Details)}
 }
 
-// instant is a time as stores keep it.
+// instant returns a time with the precision of stores.
 func instant(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

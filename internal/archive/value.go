@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Value is a JSON that comes out of an archive byte for byte as it went in: replays and reruns compare and hash the bytes. It stands in a
-// row as it is where that is possible, and otherwise, with spaces or as no JSON at all, as {"$bytes": "…"} in base64.
+// Value is a JSON text that is preserved byte for byte in an archive, because replays and reruns compare and hash the bytes. A row contains
+// it unchanged if possible; with white space, or if it is not JSON, the row contains {"$bytes": "…"} with base64.
 type Value []byte
 
 type asBytes struct {
@@ -39,7 +39,7 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// decode reads one JSON, and refuses members that it does not know: they come from a later version and mean something.
+// decode decodes one JSON text, and refuses unknown members, because they are from a later version and have a meaning.
 func decode(text []byte, into any) error {
 	err := strictjson.Read(text, func(dec *jsontext.Decoder) error {
 		if err := exact(dec, reflect.TypeOf(into)); err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Writer writes an archive. What it holds is one part of the rows.
+// Writer writes an archive. It holds one part of the rows.
 type Writer struct {
 	to     io.Writer
-	sum    hash.Hash // of all that was written
+	sum    hash.Hash // of everything that was written
 	tar    *tar.Writer
 	rows   []byte
 	parts  int
 	lists  int
-	checks []string // checksums of members, not written yet
+	checks []string // checksums of members that were not written yet
 }
 
-// NewWriter begins an archive.
+// NewWriter starts an archive.
 func NewWriter(to io.Writer, m Manifest) (*Writer, error) {
 	w := &Writer{sum: sha256.New()}
 	w.to = io.MultiWriter(to, w.sum)
@@ -46,10 +46,10 @@ func (w *Writer) Row(r *Row) (err error) {
 	return w.flush()
 }
 
-// Definition adds the document of a definition, by its member's name. It comes before the executions that name it.
+// Definition adds the document of a definition, with the name of its member. It must precede the executions that refer to it.
 func (w *Writer) Definition(name string, document []byte) error { return w.member(name, document) }
 
-// Blob adds a content of so many bytes; its row comes behind it.
+// Blob adds a content of size bytes; the caller adds its row after it.
 func (w *Writer) Blob(name string, size int64, content io.Reader) (row *Blob, err error) {
 	if err := w.tar.WriteHeader(header(name, size)); err != nil {
 		return nil, fmt.Errorf("write member %s: %w", name, err)
@@ -71,7 +71,7 @@ func (w *Writer) Blob(name string, size int64, content io.Reader) (row *Blob, er
 	return row, w.checked([sha256.Size]byte(sum.Sum(nil)), name)
 }
 
-// Close ends the archive. Without it, what was written is refused.
+// Close ends the archive. Without it, the archive is refused.
 func (w *Writer) Close() error {
 	if err := w.flush(); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (w *Writer) flush() error {
 	w.parts++
 	err := w.member(fmt.Sprintf("%s%06d.jsonl", rowsUnder, w.parts), w.rows)
 	if w.rows = w.rows[:0]; cap(w.rows) > 4*partSize {
-		w.rows = nil // a large row was among them
+		w.rows = nil // do not keep the memory of a large row
 	}
 	return err
 }

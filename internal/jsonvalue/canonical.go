@@ -12,12 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Canonical appends to b the one text that all ways to write a JSON value have
-// in common: no white space, the members of objects by name, numbers by their
-// exact value (5, 5.0 and 0.5e1 are 5), strings with only the escapes that they
-// need. Of a name that an object has twice both members stay, in their order.
-// It takes one pass and copies a member again only where an object's members
-// are out of order.
+// Canonical appends to b the canonical text of a JSON value: without white space, with the members of objects sorted by name, numbers by
+// their exact value (5, 5.0 and 0.5e1 are 5), and strings with only the necessary escapes. If an object has a name twice, both members
+// stay, in order. It makes one pass, and copies a member again only if an object's members are out of order.
 func Canonical(b []byte, raw json.RawMessage) ([]byte, error) {
 	w := canonicalWriter{out: slices.Grow(b, len(raw))}
 	err := strictjson.Read(raw, func(dec *jsontext.Decoder) error {
@@ -47,12 +44,11 @@ func Same(a, b json.RawMessage) bool {
 type canonicalWriter struct {
 	dec     *jsontext.Decoder
 	out     []byte
-	members []writtenMember // of the objects that the walk is in, one stack for all
-	moved   []byte          // scratch of sortMembers
+	members []writtenMember // of all objects around the current position, in one stack
+	moved   []byte          // used by sortMembers
 }
 
-// writtenMember is a member of an object in out: from its name's first quote to
-// the comma behind its value.
+// writtenMember is a member of an object in out: from the first quote of its name to the comma after its value.
 type writtenMember struct{ start, colon, end int }
 
 func (w *canonicalWriter) write() error {
@@ -129,7 +125,7 @@ func (w *canonicalWriter) object() error {
 	return err
 }
 
-// sortMembers puts the members of one object, which end out, in order of name.
+// sortMembers sorts the members of the object at the end of out by name.
 func (w *canonicalWriter) sortMembers(members []writtenMember) {
 	byName := func(a, b writtenMember) int {
 		return bytes.Compare(w.out[a.start:a.colon], w.out[b.start:b.colon])
@@ -146,23 +142,21 @@ func (w *canonicalWriter) sortMembers(members []writtenMember) {
 	copy(w.out[start:], w.moved)
 }
 
-// appendCanonicalText appends a string in quotes that has been read. Most have
-// no escape and are copied as they are.
+// appendCanonicalText appends a quoted string that has been read. Most strings have no escape and are copied unchanged.
 func appendCanonicalText(b, quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return append(b, quoted...)
 	}
-	text, _ := jsontext.AppendUnquote(nil, quoted) // it has been read
+	text, _ := jsontext.AppendUnquote(nil, quoted) // it is valid, so there is no error
 	b, _ = jsontext.AppendQuote(b, text)
 	return b
 }
 
-// appendCanonicalNumber writes a number as its digits without zeros at either
-// end and a power of ten: 1200 and 1.2e3 are 12e2.
+// appendCanonicalNumber writes a number as its digits without leading and trailing zeros, and a power of ten: 1200 and 1.2e3 are 12e2.
 func appendCanonicalNumber(b []byte, text string) []byte {
 	d, ok := DecimalOf(text)
 	if !ok {
-		return append(b, text...) // two ways to write such a number stay two
+		return append(b, text...) // two spellings of such a number stay different
 	}
 	if d.digits == "" {
 		return append(b, '0')

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Decimal is a number as it is written: digits × 10^power, of any size. 9007199254740993 and …992 are two of them, and one float64.
+// Decimal is an exact number: digits × 10^power, of any size. 9007199254740993 and …992 are different Decimals but the same float64.
 type Decimal struct {
 	negative bool
-	digits   string // without zeros at either end; "" is zero
+	digits   string // without leading and trailing zeros; "" is zero
 	power    int64
 }
 
-// mostPower is far beyond every number that is computed with, and sums of two stay within an int64.
+// mostPower is far above all exponents of numbers in computations, and the sum of two fits into an int64.
 const mostPower = 1 << 40
 
-// DecimalOf reads a number in JSON's grammar. It refuses exponents that no number has which anything computes with.
+// DecimalOf parses a number in JSON's grammar. It refuses exponents that are larger than in any computation.
 func DecimalOf(text string) (d Decimal, ok bool) {
 	if !ValidNumber(text) {
 		return d, false
@@ -43,13 +43,13 @@ func DecimalOf(text string) (d Decimal, ok bool) {
 	return d, true
 }
 
-// DecimalOfFloat is the number that a float64 is written as: the shortest that reads as it.
+// DecimalOfFloat returns the shortest decimal that is read as f.
 func DecimalOfFloat(f float64) Decimal {
 	d, _ := DecimalOf(strconv.FormatFloat(f, 'e', -1, 64))
 	return d
 }
 
-// Compare returns -1, 0 or 1 for a number that is less than, equal to or more than o.
+// Compare returns -1, 0 or 1 if d is less than, equal to or greater than o.
 func (d Decimal) Compare(o Decimal) int {
 	if n := cmp.Compare(d.sign(), o.sign()); n != 0 || d.sign() == 0 {
 		return n
@@ -58,13 +58,13 @@ func (d Decimal) Compare(o Decimal) int {
 	return n * d.sign()
 }
 
-// Float is the float64 nearest to the number.
+// Float returns the nearest float64.
 func (d Decimal) Float() float64 {
 	text := cmp.Or(d.digits, "0") + "e" + strconv.FormatInt(d.power, 10)
 	if d.negative {
 		text = "-" + text
 	}
-	f, _ := strconv.ParseFloat(text, 64) // beyond its range it is infinite
+	f, _ := strconv.ParseFloat(text, 64) // outside its range it is infinite
 	return f
 }
 
@@ -78,7 +78,7 @@ func (d Decimal) sign() int {
 	return 1
 }
 
-// whole returns the digits of a whole number that may fit into 64 bits.
+// whole returns the digits of an integer that may fit into 64 bits.
 func (d Decimal) whole() (digits string, is bool) {
 	if d.digits == "" {
 		return "0", true
@@ -93,7 +93,7 @@ func (d Decimal) whole() (digits string, is bool) {
 	return digits, true
 }
 
-// magnitude is the power of ten of the first digit, and one more.
+// magnitude is one more than the power of ten of the first digit.
 func (d Decimal) magnitude() int64 {
 	if d.digits == "" {
 		return 0
@@ -101,12 +101,12 @@ func (d Decimal) magnitude() int64 {
 	return int64(len(d.digits)) + d.power
 }
 
-// mostDigits bounds the digits of numbers that are decoded, also of those that are written with an exponent: comparing and writing them
-// takes time for each.
+// mostDigits limits the digits of decoded numbers, including those written with an exponent, because comparing and writing takes time for
+// each digit.
 const mostDigits = 1000
 
-// number gives 5, 5.0 and 5e0 the same value, the integer: a producer's way of
-// writing a whole number must not decide whether `x + 1` is well typed. It never rounds.
+// number returns the same value, an integer, for 5, 5.0 and 5e0: a producer's spelling of an integer must not decide whether `x + 1` is
+// well typed. It never rounds.
 func number(text string) (any, error) {
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return i, nil

@@ -1,5 +1,5 @@
-// Package jsonvalue reads and writes the JSON texts of values: their kinds and elements, what expressions compute with, and the one text
-// that all ways to write a value have in common.
+// Package jsonvalue reads and writes JSON texts of values: their kinds and elements, their decoded values for expressions, and their
+// canonical text.
 package jsonvalue
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// ErrTooDeep is the error for values that are nested deeper than strictjson.MaxDepth.
+// ErrTooDeep is the error for values with more levels than strictjson.MaxDepth.
 var ErrTooDeep = errors.New("nested too deep")
 
 // ValidNumber reports whether s is a number in JSON's grammar.
@@ -31,7 +31,7 @@ func Elements(raw []byte) ([]json.RawMessage, error) {
 	return list, err
 }
 
-// KindOf names the type of a JSON text by its first byte, as users call it.
+// KindOf returns the type of a JSON text, by its first byte, in users' terms.
 func KindOf(raw []byte) string {
 	switch jsontext.Value(raw).Kind() {
 	case '{':
@@ -48,10 +48,8 @@ func KindOf(raw []byte) string {
 	return "null"
 }
 
-// Decode reads one JSON value into what expressions compute with: whole
-// numbers that fit become int64, or else uint64; others float64 where that has
-// all their digits, and json.Number where it has not; objects are
-// map[string]any. Of a name that occurs twice it takes the last value.
+// Decode decodes one JSON value for expressions: integers become int64 if they fit, else uint64; other numbers become float64 if that has
+// all their digits, else json.Number; objects become map[string]any. If a name occurs twice, it takes the last value.
 func Decode(raw []byte) (v any, err error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -115,6 +113,6 @@ func decodeValue(dec *jsontext.Decoder) (any, error) {
 
 // AppendText appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func AppendText(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // the error says that there was invalid UTF-8
+	b, _ = jsontext.AppendQuote(b, s) // the error only reports invalid UTF-8
 	return b
 }

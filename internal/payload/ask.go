@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Ask is the payload of kind "ask": a question to people. What form and accept say is for package definition to check.
+// Ask is the payload of kind "ask": a question to people. Package definition checks form and accept.
 type Ask struct {
-	Purpose   string          `json:"purpose,omitempty"` // default: the task and its index
+	Purpose   string          `json:"purpose,omitempty"` // default: the task with its index
 	Title     string          `json:"title" check:"title"`
 	Text      string          `json:"text,omitempty"`
 	Form      json.RawMessage `json:"form,omitempty"` // JSON Schema
@@ -26,7 +26,7 @@ type Ask struct {
 	Accept    string          `json:"accept,omitempty"`
 }
 
-// The bounds of a question, in bytes but for the people.
+// Limits of a question, in bytes except for the number of people.
 const (
 	mostTitle   = 500
 	mostText    = 20_000
@@ -39,7 +39,7 @@ const (
 	mostExpires   = 366 * 24 * time.Hour
 )
 
-// Question reads the payload of kind "ask". The error is a *strictjson.Error with everything that is wrong.
+// Question reads the payload of kind "ask". The error is a *strictjson.Error that lists all errors.
 func Question(payload []byte) (*Ask, error) {
 	a, err := decode[Ask](payload)
 	if err != nil {
@@ -54,7 +54,7 @@ func checkTitle(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// checkPeople brings names into the form in which they are compared.
+// checkPeople normalizes names for comparison.
 func checkPeople(r *strictjson.Reader, at string, v reflect.Value) {
 	people := v.Interface().([]string)
 	if len(people) > mostPeople {

@@ -18,10 +18,10 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// maxCaseName bounds the name of a case in bytes.
+// maxCaseName is the largest size of a case's name in bytes.
 const maxCaseName = 200
 
-// Rule is how outputs are compared, without a checker; nil compares as by default.
+// Rule returns how outputs are compared without a checker; nil is the default.
 func Rule(c *api.Comparison) comparison.Rule {
 	if c == nil {
 		c = &api.Comparison{}
@@ -42,7 +42,7 @@ func Rule(c *api.Comparison) comparison.Rule {
 	return r
 }
 
-// Judge is the program that decides about the cases of code, and its place there: the checker, or the interactor, which has the same
+// Judge returns the program that decides about the cases, and its place in the code: the checker, or the interactor, which has the same
 // fields. nil: outputs are compared without a program.
 func Judge(c *api.Code) (at string, program *api.Checker) {
 	switch {
@@ -55,7 +55,7 @@ func Judge(c *api.Code) (at string, program *api.Checker) {
 	return "", nil
 }
 
-// ExitCodes are the exit codes of a checker or interactor that say right and wrong.
+// ExitCodes returns the exit codes with which a checker or interactor accepts and rejects.
 func ExitCodes(c *api.Checker) (accept, reject []int) {
 	accept, reject = []int{0}, []int{1}
 	if c.Style == api.CheckerKattis {
@@ -70,7 +70,7 @@ func ExitCodes(c *api.Checker) (accept, reject []int) {
 	return accept, reject
 }
 
-// list is a list of cases, and nothing but that.
+// list is a plain list of cases.
 type list []api.Case
 
 // readCases reads a list of cases, or an object that names an uploaded one.
@@ -89,7 +89,7 @@ func readCases(r *strictjson.Reader, into reflect.Value) {
 	}
 }
 
-// checkSet refuses what names no upload.
+// checkSet refuses a text that is not the name of an upload.
 func checkSet(r *strictjson.Reader, at string, v reflect.Value) {
 	if name := v.String(); !setName.MatchString(name) {
 		r.ProblemAt(at, strconv.Quote(problem.Clip(name, 60)), "it is not the name of an upload", "give sha256: and the 64 hexadecimal digits that pawl upload prints")
@@ -99,7 +99,7 @@ func checkSet(r *strictjson.Reader, at string, v reflect.Value) {
 // setName is the name of an upload.
 var setName = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// SetOf is the name of the uploaded list that stands for the cases of code; "": there is none.
+// SetOf returns the name of the uploaded list with the cases of the code; "": there is none.
 func SetOf(c *api.Code) string {
 	if len(c.Cases) != 1 {
 		return ""
@@ -107,7 +107,7 @@ func SetOf(c *api.Code) string {
 	return c.Cases[0].Set
 }
 
-// WithSet is code whose cases are an uploaded list. The error is a *strictjson.Error with everything that is wrong with the two together.
+// WithSet returns code with the cases of an uploaded list. The error is a *strictjson.Error that lists all errors of both together.
 func WithSet(c api.Code, cases []byte) (api.Code, error) {
 	c.Cases = nil
 	rest, err := json.Marshal(c)
@@ -120,7 +120,7 @@ func WithSet(c api.Code, cases []byte) (api.Code, error) {
 		return c, err
 	}
 	var e strictjson.Error
-	if !json.Valid(cases) { // the list is whole, and what follows it was read as fields of the code
+	if !json.Valid(cases) { // it must be a complete list, or else text after it would be read as fields of the code
 		e.Problems = append(e.Problems,
 			problem.Problem{Path: "cases", Message: "something follows the list", Fix: "leave it out: a set is one JSON list"})
 	}
@@ -139,7 +139,7 @@ func WithSet(c api.Code, cases []byte) (api.Code, error) {
 	return c, nil
 }
 
-// checkCases names the cases that have no name by their number, from 1.
+// checkCases gives cases without a name their number, from 1.
 func checkCases(r *strictjson.Reader, at string, v reflect.Value) {
 	cases := v.Interface().([]api.Case)
 	if len(cases) == 0 || len(cases) > api.MaxCases {
@@ -167,7 +167,7 @@ func checkCases(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// functionName is a function, or a method of a class, of a program.
+// functionName matches a function, or a method of a class.
 var functionName = regexp.MustCompile(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)?$`)
 
 func checkFunction(r *strictjson.Reader, at string, v reflect.Value) {
@@ -181,7 +181,7 @@ func checkFunction(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// checkCalls checks cases that call functions: the language, and that nothing is given which a call does not use.
+// checkCalls checks cases that call functions: the language, and that they have no fields which a call does not use.
 func checkCalls(r *strictjson.Reader, c *api.Code) {
 	for i := range c.Cases {
 		one, at := &c.Cases[i], fmt.Sprintf("cases[%d]", i)
@@ -218,7 +218,7 @@ func checkCalls(r *strictjson.Reader, c *api.Code) {
 	}
 }
 
-// checkNumbers refuses what a program would read as another number: 1e400 as infinite, and 1e-400 as 0. It has any number of digits.
+// checkNumbers refuses numbers that a program would read differently: 1e400 as infinite, and 1e-400 as 0. Any number of digits is allowed.
 func checkNumbers(r *strictjson.Reader, at string, value json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
@@ -247,14 +247,14 @@ func checkCaseName(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// checkCaseOutput checks the output limit of what is held in memory to be compared.
+// checkCaseOutput checks the output limit, because the output is held in memory for the comparison.
 func checkCaseOutput(r *strictjson.Reader, at string, l api.CodeLimits) {
 	if l.Output > api.MaxCaseOutput {
 		r.ProblemAt(beneath(at, "limits.output"), l.Output.String(), "with cases, all output is held to be compared", "at most "+api.MaxCaseOutput.String())
 	}
 }
 
-// readComparison reads a comparison, which is an object or a mode alone.
+// readComparison reads a comparison, which is an object or only a mode.
 func readComparison(r *strictjson.Reader, into reflect.Value) {
 	c := into.Addr().Interface().(*api.Comparison)
 	if r.Kind() == '"' {
@@ -318,14 +318,13 @@ func checkExitCodes(r *strictjson.Reader, _ string, v reflect.Value) {
 	}
 }
 
-// The files that a checker or interactor finds in its working directory. The first three are its arguments, in this order.
+// The files in the working directory of a checker or interactor. The first three are its arguments, in this order.
 const (
 	CheckInput    = "input.txt"
 	CheckOutput   = "output.txt"
 	CheckExpected = "expected.txt"
 
-	// Feedback is the directory that one in the style of Kattis gets as its third argument, and JudgeMessage the file there whose text is
-	// the message.
+	// Feedback is the directory that a Kattis program gets as its third argument, and JudgeMessage is the file in it with the message.
 	Feedback     = "feedback"
 	JudgeMessage = Feedback + "/judgemessage.txt"
 )

@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Ceilings are the most that an operator lets one program ask for, sizes in bytes. Zero: as much as api.CodeLimits can say.
+// Ceilings are the highest limits that an operator allows for one program, sizes in bytes. Zero: only the bounds of api.CodeLimits apply.
 type Ceilings struct {
 	Memory, Disk, Output, Stack int64
 	Pids                        int
-	// Interactive is the most of limits.wall and limits.cpu that an interactive program may ask for, since it holds a slot while nobody types.
+	// Interactive is the highest limits.wall and limits.cpu for an interactive program, which holds a slot even while it gets no input.
 	Interactive time.Duration
 }
 
-// Code names what code asks for above the ceilings: for the program, its cases, and its checker or interactor.
+// Code lists the limits of code that exceed the ceilings: for the program, its cases, and its checker or interactor.
 func (c Ceilings) Code(code *api.Code) error {
 	all := c.above(c.above(nil, "limits", code.Limits), "compile_limits", code.CompileLimits)
 	if code.Interactive {
@@ -33,12 +33,12 @@ func (c Ceilings) Code(code *api.Code) error {
 	return orNil(all)
 }
 
-// Container names what a container asks for above the ceilings.
+// Container lists the limits of a container that exceed the ceilings.
 func (c Ceilings) Container(asked *api.Container) error {
 	return orNil(c.above(nil, "limits", asked.Limits))
 }
 
-// orNil keeps a List without problems from being an error that is not nil.
+// orNil turns an empty List into a nil error.
 func orNil(all problem.List) error {
 	if len(all) == 0 {
 		return nil

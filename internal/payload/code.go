@@ -13,10 +13,10 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Code reads the payload of kind "code". The error is a *strictjson.Error with everything that is wrong.
+// Code reads the payload of kind "code". The error is a *strictjson.Error that lists all errors.
 func Code(payload []byte) (api.Code, error) { return decode[api.Code](payload) }
 
-// Limits reads limits of code that stand alone.
+// Limits reads limits of code on their own.
 func Limits(raw []byte) (api.CodeLimits, error) { return decode[api.CodeLimits](raw) }
 
 // LanguagesUsed yields the languages that the code needs, by their place in it.
@@ -28,7 +28,7 @@ func LanguagesUsed(c *api.Code) iter.Seq2[string, string] {
 	}
 }
 
-// wholeCode checks what no single field of code shows.
+// wholeCode makes the checks that concern several fields of code.
 func wholeCode(r *strictjson.Reader, c *api.Code) {
 	if c.Interactive && c.RerunNearLimit > 0 {
 		r.ProblemAt("rerun_near_limit", "", "what an interactive program was given cannot be given again", "leave it out, or give stdin and leave interactive out")
@@ -60,10 +60,10 @@ func wholeCode(r *strictjson.Reader, c *api.Code) {
 	}
 }
 
-// blobName is what a content may be named by: its sum, or what a result names it by.
+// blobName matches the names of contents: a SHA-256, or the name in a result.
 var blobName = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|(files|logs)/ex_[0-9a-z]{26}/.+)$`)
 
-// blobNames looks for contents whose names no blob has.
+// blobNames reports contents with invalid names of blobs.
 func blobNames(c *api.Code) (list problem.List) {
 	check := func(at, name string) {
 		if name != "" && !blobName.MatchString(name) {
@@ -91,7 +91,7 @@ func blobNames(c *api.Code) (list problem.List) {
 	return list
 }
 
-// Container reads the payload of kind "container". The error is a *strictjson.Error with everything that is wrong.
+// Container reads the payload of kind "container". The error is a *strictjson.Error that lists all errors.
 func Container(payload []byte) (api.Container, error) { return decode[api.Container](payload) }
 
 // OutputFile is the file that $PAWL_OUTPUT names, relative to the working directory.
@@ -108,8 +108,7 @@ func wholeContainer(r *strictjson.Reader, c *api.Container) {
 	}
 }
 
-// checkFits refuses a disk limit that the files of the submission exceed before anything runs. What lies in blobs is measured by
-// the worker.
+// checkFits refuses a disk limit below the size of the submission's files. The worker checks the size of blobs.
 func checkFits(r *strictjson.Reader, disk api.Size, source int, files map[string]api.Content) {
 	total := source
 	for _, f := range files {

@@ -11,24 +11,24 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// standards are the standards that compilers of C and C++ know by -std, by language.
+// standards match the values of -std for C and C++ compilers, by language.
 var standards = map[string]*regexp.Regexp{
 	"c":   regexp.MustCompile(`^(c|gnu)(89|90|99|9x|11|1x|17|18|23|2x)$`),
 	"c++": regexp.MustCompile(`^(c|gnu)\+\+(98|03|11|0x|14|1y|17|1z|20|2a|23|2b|26|2c)$`),
 }
 
-// compilerFlag fits the flags that a request may give to a compiler of C or C++. They change how a program is made, and not what is: none
-// of them names an output, stops before linking, or loads code into the compiler.
+// compilerFlag matches the flags that a request may pass to a C or C++ compiler. They change how a program is compiled, not the kind of
+// output: none of them names an output, stops before linking, or loads code into the compiler.
 var compilerFlag = regexp.MustCompile(`^(-O[0-3sgz]?|-Ofast|-g[0-3]?|-w|-W(no-)?[a-z0-9+-]+(=[a-z0-9]+)?|-pedantic(-errors)?` +
 	`|-D[A-Za-z_]\w*(=[^\x00]*)?|-U[A-Za-z_]\w*|-I[\w.][\w./+-]*|-l[\w+-]+|-m[a-z0-9.+-]+(=[\w.+-]+)?|-pthread|-static(-lib(gcc|stdc\+\+))?|-pie|-no-pie` +
 	`|-f(no-)?(sanitize(-recover)?(=[a-z,-]+)?|omit-frame-pointer|wrapv|trapv|strict-aliasing|strict-overflow|fast-math|unroll-loops|unroll-all-loops|inline|inline-functions|exceptions|rtti|openmp` +
 	`|constexpr-(depth|ops-limit|loop-limit)=\d+|template-depth=\d+|max-errors=\d+|concepts|coroutines|modules-ts|permissive|char8_t|(un)?signed-char|short-enums|stack-protector(-all|-strong)?` +
 	`|tree-vectorize|lto|gnu89-inline|pic|PIC|pie|PIE|builtin|ext-numeric-literals|math-errno|finite-math-only|associative-math|reciprocal-math|signed-zeros|rounding-math|split-stack|common|sized-deallocation|aligned-new|threadsafe-statics))$`)
 
-// mostFlags is how many flags one request may give to a compiler.
+// mostFlags is how many flags one request may pass to a compiler.
 const mostFlags = 50
 
-// checkCompiler checks what a request says to the compiler. The languages that profiles add are checked by the worker that has them.
+// checkCompiler checks the standard and the flags of a request. The worker checks those of languages that profiles add.
 func checkCompiler(r *strictjson.Reader, c *api.Code) {
 	if c.Std == "" && len(c.Flags) == 0 {
 		return

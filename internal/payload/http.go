@@ -17,12 +17,12 @@ import (
 
 // Request is the payload of kind "http".
 type Request struct {
-	Method string `json:"method,omitempty" check:"method"` // default: GET, or POST when there is a body
+	Method string `json:"method,omitempty" check:"method"` // default: GET, or POST if there is a body
 	URL    string `json:"url" check:"url"`
-	// Query is added to the URL, encoded: of a list each element, of null nothing.
+	// Query is added to the URL, encoded: for a list each element, for null nothing.
 	Query     map[string]json.RawMessage `json:"query,omitempty" check:"query"`
 	Headers   map[string]string          `json:"headers,omitempty"`
-	Body      json.RawMessage            `json:"body,omitempty"`   // a string is sent as it is, null is none, anything else as JSON
+	Body      json.RawMessage            `json:"body,omitempty"`   // a string is sent unchanged, null is no body, anything else is sent as JSON
 	Expect    Statuses                   `json:"expect,omitempty"` // default: 2xx
 	Response  string                     `json:"response,omitempty" enum:"auto,json,text"`
 	MaxBytes  api.Size                   `json:"max_bytes,omitempty"`
@@ -30,7 +30,7 @@ type Request struct {
 	Redirects *bool                      `json:"follow_redirects,omitempty"`
 }
 
-// methods are the registered methods of HTTP that ask a server for something by a URL, and those by which caches are emptied.
+// methods are the registered HTTP methods for requests to a URL, and those that purge caches.
 var methods = []string{
 	"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "QUERY", "SEARCH", "TRACE", "LINK", "UNLINK",
 	"ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "COPY", "LABEL", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR", "MKCOL",
@@ -38,7 +38,7 @@ var methods = []string{
 	"UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL", "PURGE", "BAN",
 }
 
-// BadMethod is what is wrong with a method, and what to write; empty where it is one of HTTP, in letters of either case.
+// BadMethod returns the error of a method, and its fix; both are empty for an HTTP method in any case.
 func BadMethod(method string) (message, fix string) {
 	if slices.Contains(methods, strings.ToUpper(method)) {
 		return "", ""
@@ -54,13 +54,13 @@ func checkMethod(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// The bounds of a response, unless the payload says otherwise.
+// The default and the maximum size of a response.
 const (
 	responseBytes     = 10_000_000
 	mostResponseBytes = 25_000_000
 )
 
-// HTTP reads the payload of kind "http", its defaults filled in. The error is a *strictjson.Error with everything that is wrong.
+// HTTP reads the payload of kind "http" and fills in its defaults. The error is a *strictjson.Error that lists all errors.
 func HTTP(payload []byte) (*Request, error) {
 	r, err := decode[Request](payload)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s Statuses) Has(status int) bool {
 	return false
 }
 
-// UnmarshalJSON reads 204, "2xx", "200-299", or a list of such.
+// UnmarshalJSON reads 204, "2xx", "200-299", or a list of these.
 func (s *Statuses) UnmarshalJSON(b []byte) error {
 	var items []json.RawMessage
 	if json.Unmarshal(b, &items) != nil {

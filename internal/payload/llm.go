@@ -12,10 +12,10 @@ import (
 
 // Chat is the payload of kind "llm".
 type Chat struct {
-	BaseURL        string          `json:"base_url" check:"url"` // such as https://api.example.com/v1
+	BaseURL        string          `json:"base_url" check:"url"` // for example https://api.example.com/v1
 	Model          string          `json:"model" check:"model"`
 	Messages       []Message       `json:"messages,omitempty"`
-	System         string          `json:"system,omitempty"` // short for messages: with prompt
+	System         string          `json:"system,omitempty"` // shorthand for messages, like prompt
 	Prompt         string          `json:"prompt,omitempty"`
 	Temperature    *float64        `json:"temperature,omitempty"`
 	TopP           *float64        `json:"top_p,omitempty"`
@@ -30,11 +30,10 @@ type Chat struct {
 // Message is one turn of a conversation.
 type Message struct {
 	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"` // a string, or the parts of a message with images
+	Content json.RawMessage `json:"content"` // a string, or a list of parts for a message with images
 }
 
-// LLM reads the payload of kind "llm", with system and prompt among the messages. The error is a *strictjson.Error with everything
-// that is wrong.
+// LLM reads the payload of kind "llm", and adds system and prompt to the messages. The error is a *strictjson.Error that lists all errors.
 func LLM(payload []byte) (*Chat, error) {
 	c, err := decode[Chat](payload)
 	if err != nil {

@@ -11,28 +11,28 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// AnyContainer is what a container needs that asks for no runtime by name: a worker that has one for containers.
+// AnyContainer is the need of a container that names no runtime: a worker with any runtime for containers.
 const AnyContainer = string(flow.KindContainer)
 
-// Validate checks what a built-in handler would get, without running it. The error names the field, the value and the fix. Kinds
-// that take anything are never at fault.
+// Validate checks the payload of a built-in handler without running it. The error names the field, the value and the fix. Kinds that accept
+// any payload give no error.
 func Validate(kind flow.Kind, payload []byte) error { return Operator{}.Validate(kind, payload) }
 
-// Operator is what an installation allows beside what is built in, and what it allows less.
+// Operator has the additional languages and runtimes of an installation, and its limits.
 type Operator struct {
-	// Knows says whether code may be in a language that is not built in; nil: in none.
+	// Knows reports whether code may be in a language that is not built in; nil: none.
 	Knows func(language string) bool
-	// Meant says what to write instead of an unknown language; nil: one of those that are built in.
+	// Meant returns a suggestion for an unknown language; nil: a built-in one is suggested.
 	Meant func(language string) string
-	// Taken lists the files that the profile of a language places itself; nil: none.
+	// Taken returns the files that the profile of a language places itself; nil: none.
 	Taken func(code *api.Code) []string
-	// Images says whether a runtime of that name takes programs from images; nil: none does.
+	// Images reports whether the runtime with this name takes programs from images; nil: none does.
 	Images func(runtime string) bool
-	// Most are the most that one program may ask for.
+	// Most are the highest limits for one program.
 	Most Ceilings
 }
 
-// Validate is the function Validate, by what the operator allows.
+// Validate is the function Validate with the operator's languages and limits.
 func (o Operator) Validate(kind flow.Kind, payload []byte) error {
 	if s, ok := specs[kind]; ok {
 		return s.validate(payload, o)
@@ -40,7 +40,7 @@ func (o Operator) Validate(kind flow.Kind, payload []byte) error {
 	return nil
 }
 
-// languages is about what the profiles of languages decide.
+// languages makes the checks that depend on the profiles of languages.
 func (o Operator) languages(c *api.Code) error {
 	for at, name := range LanguagesUsed(c) {
 		if _, builtIn := api.LanguageName(name); !builtIn && (o.Knows == nil || !o.Knows(name)) {
@@ -61,7 +61,7 @@ func (o Operator) languages(c *api.Code) error {
 	return list.Err()
 }
 
-// joined refuses an interactor in a runtime of images: there no pipe joins two runs.
+// joined refuses an interactor in a runtime of images, where no pipe can connect two runs.
 func (o Operator) joined(c *api.Code) error {
 	if c.Compare == nil || c.Compare.Interactor == nil || o.Images == nil || !o.Images(c.Runtime) {
 		return nil
@@ -70,8 +70,8 @@ func (o Operator) joined(c *api.Code) error {
 		Fix: "leave it out, for a worker with the sandbox"}}
 }
 
-// Needs names the runtime that a payload of a built-in kind cannot do without, as workers offer it, and the language that not
-// every worker has (as flow.OfferLanguage writes it); empty: the worker's own choice will do.
+// Needs returns the runtime that a payload of a built-in kind requires, as workers offer it, and a language that not every worker has (as
+// flow.OfferLanguage writes it); empty: any worker will do.
 func Needs(kind flow.Kind, payload []byte) []string {
 	if s := specs[kind]; s.needs != nil {
 		return s.needs(payload)

@@ -1,5 +1,5 @@
-// Package payload is what the built-in kinds of actions take: which fields there are, how they are read, what they must be, and what
-// a worker needs for them. Requests for evaluations, `with` in documents and the handlers of workers go by it. It is pure.
+// Package payload defines the payloads of the built-in kinds of actions: their fields, how they are read and checked, and what a worker
+// needs for them. Requests for evaluations, `with` in documents and the handlers of workers use it. It is pure.
 package payload
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// rules are how the types of package api, and the payloads beside them, are read.
+// rules define how the types of package api and the payloads are read.
 var rules = strictjson.Rules{
 	Types: map[reflect.Type]func(*strictjson.Reader, reflect.Value){
 		reflect.TypeFor[time.Time]():      readTime,
@@ -60,8 +60,8 @@ var rules = strictjson.Rules{
 	},
 }
 
-// Decode reads body, the body of a request, into what out points to: a struct of package api. file names the body in problems; it is
-// empty for a text within another one, whose lines say nothing to the user. The error is a *strictjson.Error.
+// Decode reads a request's body into what out points to, a struct of package api. file names the body in errors; it is empty for a text
+// inside another one, where line numbers would be useless. The error is a *strictjson.Error.
 func Decode(body []byte, file string, out any) error { return rules.Decode(body, file, out) }
 
 func decode[T any](payload []byte) (T, error) {
@@ -73,14 +73,14 @@ func decode[T any](payload []byte) (T, error) {
 	return v, err
 }
 
-// checkPositive refuses a zero that is given where the default stands for a field that is left out: of 0 attempts the caller would get one.
+// checkPositive refuses an explicit zero for a field whose default applies if it is left out: with 0 attempts the caller would get one.
 func checkPositive(r *strictjson.Reader, at string, v reflect.Value) {
 	if v.IsZero() {
 		r.ProblemAt(at, "", "it is 0", "leave it out for the default, or give more than 0")
 	}
 }
 
-// checkFilled refuses an empty text that is given: an empty key would protect nothing.
+// checkFilled refuses an explicit empty text: an empty key would protect nothing.
 func checkFilled(r *strictjson.Reader, at string, v reflect.Value) {
 	if v.String() == "" {
 		r.ProblemAt(at, "", "it is empty", "leave it out, or write a text")
@@ -124,13 +124,13 @@ func readSize(r *strictjson.Reader, into reflect.Value) {
 	}
 }
 
-// content is the form that the bytes of a file have when they are not a plain string.
+// content is the object form of a file's bytes.
 type content struct {
 	Text   *string `json:"text,omitempty"`
 	Base64 *string `json:"base64,omitempty" check:"base64"`
 	Blob   *string `json:"blob,omitempty"`
 	Mode   string  `json:"mode,omitempty" check:"mode"`
-	// A file that a program left, as results name it, is a file that another one is given.
+	// A file in a result can be used as a file of another evaluation.
 	Content *string `json:"content,omitempty"`
 	Path    *string `json:"path,omitempty"`
 	Size    *int64  `json:"size,omitempty"`
@@ -162,16 +162,16 @@ func readContent(r *strictjson.Reader, into reflect.Value) {
 		c.Bytes, given = []byte(*o.Content), given+1
 	}
 	if o.Base64 != nil {
-		c.Bytes, _ = decodeBase64(*o.Base64) // has been checked
+		c.Bytes, _ = decodeBase64(*o.Base64) // it was checked
 		given++
 	}
 	if o.Blob != nil {
 		c.Blob, given = *o.Blob, given+1
 	}
-	// What a program reads has no mode; the mode of a file object is left out there.
+	// Stdin has no mode, so the mode of a file object is ignored there.
 	inStdin := o.Path != nil && !strings.Contains(r.Path(), "files")
 	if o.Mode != "" && !inStdin {
-		mode, _ := strconv.ParseUint(o.Mode, 8, 32) // has been checked
+		mode, _ := strconv.ParseUint(o.Mode, 8, 32) // it was checked
 		c.Mode = uint32(mode)
 	}
 	if given != 1 {
@@ -179,7 +179,7 @@ func readContent(r *strictjson.Reader, into reflect.Value) {
 	}
 }
 
-// decodeBase64 reads standard base64, padded or not.
+// decodeBase64 decodes standard base64 with or without padding.
 func decodeBase64(s string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
 }
@@ -203,7 +203,7 @@ func checkStdin(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// beneath is the path of a part of what is at a path, which may be empty.
+// beneath returns the path of a part of the value at a path, which may be empty.
 func beneath(at, part string) string {
 	if at == "" {
 		return part
@@ -211,7 +211,7 @@ func beneath(at, part string) string {
 	return at + "." + part
 }
 
-// checkLanguage replaces an alias by the proper name. The profiles that a server or its workers add are for them to know.
+// checkLanguage replaces an alias by the proper name. Languages of profiles are checked by the servers and workers that have them.
 func checkLanguage(r *strictjson.Reader, at string, v reflect.Value) {
 	given := v.String()
 	lower := strings.ToLower(given)
@@ -244,8 +244,7 @@ func checkEnv(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// longestArgument is how long one argument or environment variable of a program may be on Linux, in bytes: 32 pages,
-// the closing NUL included.
+// longestArgument is the largest size in bytes of one argument or environment variable on Linux: 32 pages, including the terminating NUL.
 const longestArgument = 32*4096 - 1
 
 func checkArgs(r *strictjson.Reader, at string, v reflect.Value) {
@@ -266,7 +265,7 @@ func sortedKeys[V any](v reflect.Value) []string {
 	return keys
 }
 
-// maxFiles bounds the files of one evaluation.
+// maxFiles is the largest number of files of one evaluation.
 const maxFiles = 10_000
 
 func checkFiles(r *strictjson.Reader, at string, v reflect.Value) {
@@ -287,7 +286,7 @@ func checkFiles(r *strictjson.Reader, at string, v reflect.Value) {
 				break
 			}
 		}
-		// A file that is also another's directory can never be placed.
+		// A file that is also another file's directory cannot be placed.
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, both := files[dir]; both {
 				r.ProblemAt(problem.Join(at, dir), "", fmt.Sprintf("it is a file and the directory of %q", name), "rename one of them")
@@ -296,11 +295,10 @@ func checkFiles(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// longestName is how long the name of one file or directory may be on Linux, in bytes.
+// longestName is the largest size in bytes of the name of a file or directory on Linux.
 const longestName = 255
 
-// Placed are the problems of files that cannot be there beside those that Pawl places: they have the same name, or one is the other's
-// directory.
+// Placed returns errors for files that conflict with those that Pawl places: they have the same name, or one is the other's directory.
 func Placed(at string, files map[string]api.Content, places ...string) (list problem.List) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		for _, place := range places {
@@ -333,7 +331,7 @@ func checkPatterns(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// The checks of limits see only values that are there: no limit is required.
+// The checks of limits get only values that are present: no limit is required.
 
 func checkWall(r *strictjson.Reader, _ string, v reflect.Value) {
 	if d := api.Duration(v.Int()); d <= 0 || d > api.MaxWall {

@@ -9,15 +9,15 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// spec is what there is to know of the payload of a built-in kind.
+// spec describes the payload of a built-in kind.
 type spec struct {
 	fields   []strictjson.Name
 	validate func(payload []byte, o Operator) error
 	needs    func(payload []byte) []string // nil: nothing
 }
 
-// specs are the built-in kinds whose payloads have fields of their own; the others take anything. flow.Kind has what the engine
-// must know of a kind, package task its handler.
+// specs are the built-in kinds whose payloads have fixed fields; the others accept anything. flow.Kind has the properties of a kind for the
+// engine, package task its handler.
 var specs = map[flow.Kind]spec{
 	flow.KindCode: {
 		fields: fieldsOf[api.Code](),
@@ -80,8 +80,7 @@ func readable[T any](read func([]byte) (T, error)) func([]byte, Operator) error 
 
 func anything([]byte, Operator) error { return nil }
 
-// Fields lists the fields of a kind's payload, and those among them that must be there. known is false for a kind that takes
-// anything.
+// Fields lists the fields of a kind's payload, and the required ones among them. known is false for a kind that accepts anything.
 func Fields(kind flow.Kind) (fields, required []string, known bool) {
 	s, known := specs[kind]
 	for _, f := range s.fields {

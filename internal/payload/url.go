@@ -13,14 +13,14 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// What the URL standard encodes beside spaces, control characters and all that is not ASCII.
+// Characters that the URL standard encodes in addition to spaces, control characters and non-ASCII characters.
 const (
 	encodedInPath  = "\"#<>?^`{}"
 	encodedInQuery = "\"#<>'"
 )
 
-// EncodedURL encodes what may not stand in a URL as it is, as browsers do: spaces and characters that are not ASCII.
-// What is encoded already stays.
+// EncodedURL encodes the characters that a URL must not contain, as browsers do: spaces and non-ASCII characters. Already encoded
+// characters stay.
 func EncodedURL(text string) string {
 	begin := 0
 	if _, rest, found := strings.Cut(text, "://"); found {
@@ -38,7 +38,7 @@ func EncodedURL(text string) string {
 	return text
 }
 
-// EncodedQuery does so for a URL's query.
+// EncodedQuery does the same for a URL's query.
 func EncodedQuery(query string) string { return encoded(query, encodedInQuery) }
 
 func encoded(text, those string) string {
@@ -70,7 +70,7 @@ func checkURL(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// checkQuery refuses values that a query has no form for.
+// checkQuery refuses values that a query cannot have.
 func checkQuery(r *strictjson.Reader, at string, v reflect.Value) {
 	for name, raw := range v.Interface().(map[string]json.RawMessage) {
 		if _, err := queryValues(raw); err != nil {
@@ -79,7 +79,7 @@ func checkQuery(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// queryValues are the texts of a value of a query: of a list each, of null none.
+// queryValues returns the texts of a query's value: for a list one for each element, for null none.
 func queryValues(raw json.RawMessage) (all []string, err error) {
 	items := []json.RawMessage{raw}
 	if jsonvalue.KindOf(raw) == "list" {
@@ -105,11 +105,11 @@ func queryValues(raw json.RawMessage) (all []string, err error) {
 	return all, nil
 }
 
-// withQuery adds values to a URL, by their names in order.
+// withQuery adds values to a URL, sorted by name.
 func withQuery(text string, query map[string]json.RawMessage) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		values, _ := queryValues(query[name]) // has been checked
+		values, _ := queryValues(query[name]) // they were checked
 		for _, value := range values {
 			parts = append(parts, url.QueryEscape(name)+"="+url.QueryEscape(value))
 		}

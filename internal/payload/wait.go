@@ -12,30 +12,30 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// Wait is the payload of kind "wait": which signal is waited for. What if says is for package definition to check.
+// Wait is the payload of kind "wait": the signal to wait for. Package definition checks if.
 type Wait struct {
 	Signal  string `json:"signal" check:"trigger"`
-	Subject string `json:"subject,omitempty"` // default: signals to the workflow itself
-	// Since is "workflow" (its creation, the default), "now", or a time span before the workflow's creation.
+	Subject string `json:"subject,omitempty"` // default: signals for the workflow itself
+	// Since is "workflow" (its creation, the default), "now", or a duration before the workflow's creation.
 	Since     string          `json:"since,omitempty"`
 	Vars      json.RawMessage `json:"vars,omitempty"`
 	If        string          `json:"if,omitempty"`
 	Timeout   api.Duration    `json:"timeout,omitempty"`
 	OnTimeout json.RawMessage `json:"on_timeout,omitempty"` // "fail" or null
 
-	From time.Duration `json:"-"` // of Since: how long before the workflow's creation
+	From time.Duration `json:"-"` // from Since: how long before the workflow's creation
 	Now  bool          `json:"-"` // Since is "now"
 	Null bool          `json:"-"` // OnTimeout is null
 }
 
-// The bounds of a wait, in bytes.
+// Limits of a wait, in bytes.
 const (
 	mostSubject = 512
 	mostVars    = 64 << 10
 	mostIf      = 8_000
 )
 
-// Signal reads the payload of kind "wait". The error is a *strictjson.Error with everything that is wrong.
+// Signal reads the payload of kind "wait". The error is a *strictjson.Error that lists all errors.
 func Signal(payload []byte) (*Wait, error) {
 	w, err := decode[Wait](payload)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 // Notice is the payload of kind "webhook".
 type Notice struct {
 	URL   string          `json:"url" check:"url"`
-	Event string          `json:"event" check:"event"` // such as deploy.failed
+	Event string          `json:"event" check:"event"` // for example deploy.failed
 	Data  json.RawMessage `json:"data,omitempty"`
-	// SecretEnv and SecretFile name a variable or a file of the worker, never the secret itself. One of them is given.
+	// SecretEnv and SecretFile name an environment variable or a file of the worker, never the secret itself. Exactly one of them is set.
 	SecretEnv  string       `json:"secret_env,omitempty"`
 	SecretFile string       `json:"secret_file,omitempty"`
 	Timeout    api.Duration `json:"timeout,omitempty"`
 }
 
-// Webhook reads the payload of kind "webhook". The error is a *strictjson.Error with everything that is wrong.
+// Webhook reads the payload of kind "webhook". The error is a *strictjson.Error that lists all errors.
 func Webhook(payload []byte) (*Notice, error) {
 	n, err := decode[Notice](payload)
 	if err != nil {
@@ -32,7 +32,7 @@ func Webhook(payload []byte) (*Notice, error) {
 	return &n, nil
 }
 
-// Secret is the name of the secret: of a variable, or an absolute path.
+// Secret returns the name of the secret: a variable, or an absolute path.
 func (n *Notice) Secret() string {
 	return cmp.Or(n.SecretEnv, n.SecretFile)
 }
@@ -58,8 +58,8 @@ func wholeNotice(r *strictjson.Reader, n *Notice) {
 	}
 }
 
-// WrittenOut reports whether a text that should name an environment variable is none: it may be the secret itself, so messages
-// do not repeat it.
+// WrittenOut reports whether a text cannot be the name of an environment variable: it may be the secret itself, so messages must not repeat
+// it.
 func WrittenOut(name string) bool {
 	for i, c := range name {
 		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {

@@ -7,20 +7,19 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Bounds say in a store's terms what every execution has that meets a condition. Zero fields say nothing.
+// Bounds are properties, in a store's terms, that every execution which meets a condition has. Zero fields mean no bound.
 type Bounds struct {
 	Stages []flow.Stage
 	Action string
 	Labels map[string]string
-	Codes  []string  // it has ended with one of these errors
+	Codes  []string  // ended with one of these errors
 	Since  time.Time // created at or after
 	Until  time.Time // created before
-	// Never: no execution meets the condition. Exact: every execution within the bounds meets it.
+	// Never means that no execution meets the condition. Exact means that every execution within the bounds meets it.
 	Never, Exact bool
 }
 
-// span is what a condition says of the stages and of the time of creation: the parts that bound an or as well, by what any of its
-// conditions lets through.
+// span is the bound on stages and creation times: for these, an or is bounded too, by the union of its parts.
 type span struct {
 	stages       stages
 	since, until time.Time // zero: not bounded
@@ -75,10 +74,10 @@ func (q *Query) Bounds() Bounds {
 	return b
 }
 
-// completed is what stores take for the verdict of what has completed, where others have the code of their error.
+// completed is the verdict of completed executions in stores; for others it is the code of their error.
 const completed = "ok"
 
-// with adds what a term says beyond its span, and reports whether the bounds now say all that it says.
+// with adds the bounds of a term beyond its span, and reports whether the bounds now express the whole term.
 func (b *Bounds) with(t *term) bool {
 	f := &t.field
 	if f.about == ofStatus || f.about == ofCreated {
@@ -148,7 +147,7 @@ func spanOf(n node) span {
 	return s
 }
 
-// tick is the least time between two moments that a store tells apart.
+// tick is the shortest time that a store distinguishes.
 const tick = time.Microsecond
 
 func (t *term) span() span {
@@ -163,7 +162,7 @@ func (t *term) span() span {
 		}
 	case ofCreated:
 		op := t.op
-		if t.negated { // everything has been created at some time
+		if t.negated { // every execution has a creation time
 			op = map[operator]operator{less: atLeast, atMost: more, more: atMost, atLeast: less, exists: exists}[op]
 		}
 		switch op {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind tells tokens apart.
+// tokenKind is the kind of a token.
 type tokenKind uint8
 
 const (
@@ -14,24 +14,24 @@ const (
 	word             // a name, a keyword or a value
 	quoted           // a value in quotes
 	symbol           // = != < <= > >= ( ) ,
-	other            // what the language has not
+	other            // not part of the language
 )
 
 // token is a piece of a condition.
 type token struct {
 	kind tokenKind
-	text string // without quotes
-	// parts are the pieces of a word between its dots; a piece may have been in quotes, with dots of its own.
+	text string // without the quotes
+	// parts are the pieces of a word between its dots; a quoted piece may contain dots.
 	parts        []string
 	line, column int
 }
 
 func (t token) is(kind tokenKind, text string) bool { return t.kind == kind && t.text == text }
 
-// keyword reports whether the token is this word, in whatever case.
+// keyword reports whether the token is this word, in any case.
 func (t token) keyword(text string) bool { return t.kind == word && strings.EqualFold(t.text, text) }
 
-// lexer cuts a text into tokens.
+// lexer splits a text into tokens.
 type lexer struct {
 	rest         string
 	line, column int
@@ -50,7 +50,7 @@ func ofWord(r rune) bool {
 	return !unicode.IsSpace(r) && !unicode.IsControl(r) && !strings.ContainsRune(`()=!<>,"'&|;`, r)
 }
 
-// next returns the next token; open is the quote that is not closed.
+// next returns the next token; open is a quote that is not closed.
 func (l *lexer) next() (t token, open rune) {
 	for l.rest != "" {
 		if r, _ := utf8.DecodeRuneInString(l.rest); !unicode.IsSpace(r) {
@@ -84,7 +84,7 @@ func (l *lexer) next() (t token, open rune) {
 	return t, 0
 }
 
-// word reads a word. Behind a dot a piece of it may be in quotes: label."with blanks".
+// word reads a word. After a dot, a piece may be quoted: label."with blanks".
 func (l *lexer) word(t *token) (open rune) {
 	var all, part strings.Builder
 	for l.rest != "" {
@@ -113,7 +113,7 @@ func (l *lexer) word(t *token) (open rune) {
 	return 0
 }
 
-// quoted reads a text in quotes, in which a backslash stands before a quote or another backslash.
+// quoted reads a quoted text, in which a backslash escapes a quote or a backslash.
 func (l *lexer) quoted() (text string, open rune) {
 	quote := l.rune()
 	var b strings.Builder

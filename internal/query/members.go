@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Actions are the actions of which the condition lets executions through, where it names them; nil: of any.
+// Actions returns the actions that the condition allows, if it names them; nil: any.
 func (q *Query) Actions() (names []string) {
 	all, isAnd := q.root.(and)
 	if !isAnd {
@@ -26,8 +26,8 @@ func (q *Query) Actions() (names []string) {
 	return nil
 }
 
-// CheckMembers refuses members of inputs and outputs that no definition declares searchable. declared are those that some definition
-// declares, among says which definitions these are.
+// CheckMembers refuses members of inputs and outputs that no definition declares searchable. declared are the declared ones, among
+// describes these definitions.
 func (q *Query) CheckMembers(declared []string, among string) error {
 	var all problem.List
 	for _, t := range q.members {
@@ -37,7 +37,7 @@ func (q *Query) CheckMembers(declared []string, among string) error {
 		fix := problem.Nearest(t.field.name, declared)
 		if fix == "" {
 			name := t.field.name
-			if strings.Contains(name, "[") { // which begins a list in YAML
+			if strings.Contains(name, "[") { // it would begin a list in YAML
 				name = strconv.Quote(name)
 			}
 			fix = fmt.Sprintf("add searchable: [%s] to the definition, and apply it", name)

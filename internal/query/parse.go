@@ -16,11 +16,11 @@ import (
 // The limits of a condition.
 const (
 	MaxLength = 4096 // bytes
-	maxDepth  = 50   // parentheses and nots within one another
-	maxValues = 500  // of all terms together
+	maxDepth  = 50   // nested parentheses and nots
+	maxValues = 500  // in all terms together
 )
 
-// parser reads a condition by recursive descent. The first fault ends it: what comes behind one has seldom been meant as it reads.
+// parser reads a condition by recursive descent. It stops at the first error, because the text after it is rarely meant as it reads.
 type parser struct {
 	lexer
 	now    time.Time
@@ -31,7 +31,7 @@ type parser struct {
 	fault  *problem.Problem
 }
 
-// Parse reads a condition; times such as -7d are before now. Its error is a problem.List with the place of the fault.
+// Parse parses a condition; times such as -7d are relative to now. The error is a problem.List with the position of the error.
 func Parse(text string, now time.Time) (*Query, error) {
 	p := &parser{lexer: lexer{text, 1, 1}, now: now.UTC(), query: &Query{text: text}}
 	switch {
@@ -75,7 +75,7 @@ func (p *parser) fail(at token, message, fix string) {
 	p.token = token{}
 }
 
-// behind is about what follows a whole condition and should not.
+// behind reports text after a complete condition.
 func (p *parser) behind() {
 	switch t := p.token; {
 	case t.is(other, "&&") || t.is(other, "&"):
@@ -212,7 +212,7 @@ func (p *parser) member(root string, at token) field {
 	return field{ofMember, name, path}
 }
 
-// Member reports whether a text names a member of an input or output that can be searched by: input.customer, output.items[0].id.
+// Member reports whether a text names a searchable member of an input or output: input.customer, output.items[0].id.
 func Member(text string) bool {
 	_, _, ok := memberPath(text)
 	return ok
@@ -247,7 +247,7 @@ func memberPath(text string) (name string, path []string, ok bool) {
 	return text, path, len(path) <= maxSteps
 }
 
-// relation reads what a field is compared with.
+// relation reads the operator and the values of a term.
 func (p *parser) relation(t *term) {
 	at := p.token
 	if at.keyword("not") {
@@ -290,7 +290,7 @@ func (p *parser) relation(t *term) {
 	}
 }
 
-// list reads the values behind in.
+// list reads the values after in.
 func (p *parser) list(t *term) {
 	p.advance()
 	open := p.token
@@ -330,7 +330,7 @@ func (p *parser) value(t *term) {
 	v := value{text: at.text, quoted: at.kind == quoted}
 	v.number, v.numeric = readNumber(at.text)
 	if v.quoted && t.field.about == ofMember && t.op == is {
-		v.numeric = false // '7' is a text, as 007 is
+		v.numeric = false // '7' is a text, like 007
 	}
 	switch {
 	case t.field.about == ofStatus:
@@ -341,14 +341,14 @@ func (p *parser) value(t *term) {
 		p.fail(at, fmt.Sprintf("%q is not a number, and only numbers are less or more than one another", problem.Clip(at.text, 60)), "write a number, or compare by = or in (…)")
 	case t.field.moment():
 		v.at = p.moment(at)
-	case at.text == "" && t.field.about != ofLabel && t.field.about != ofMember: // these may have the empty text
+	case at.text == "" && t.field.about != ofLabel && t.field.about != ofMember: // these may be empty
 		p.fail(at, "the value is empty, and nothing equals that", "write not exists for what has none")
 	}
 	t.values = append(t.values, v)
 	p.advance()
 }
 
-// isVersion reports whether a text is a whole number.
+// isVersion reports whether a text is an integer.
 func isVersion(text string) bool {
 	_, err := strconv.Atoi(text)
 	return err == nil
@@ -365,7 +365,7 @@ func (p *parser) status(at token) {
 	p.fail(at, fmt.Sprintf("there is no status %q", problem.Clip(at.text, 60)), problem.NearestOr(at.text, names, "one of"))
 }
 
-// moment reads a time. Stores know times to the microsecond.
+// moment reads a time. It is truncated to microseconds, like times in stores.
 func (p *parser) moment(at token) time.Time {
 	if at.keyword("now") {
 		return p.now.Truncate(time.Microsecond)

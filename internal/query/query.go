@@ -1,6 +1,6 @@
-// Package query reads conditions on executions as people write them, such as `label.team = docs and status = failed and
-// created > -7d`, and decides of an execution whether it meets one. Bounds are what a condition says in terms that a
-// store has indexes and columns for; the rest is decided execution by execution. It is pure.
+// Package query parses conditions on executions, such as `label.team = docs and status = failed and created > -7d`, and decides whether an
+// execution meets one. Bounds are the part of a condition for which a store has indexes and columns; the rest is decided execution by
+// execution. It is pure.
 package query
 
 import (
@@ -13,36 +13,36 @@ import (
 type Query struct {
 	text    string
 	root    node
-	members []*term // those about members of inputs and outputs
+	members []*term // terms about members of inputs and outputs
 }
 
-// String is the condition as it was written.
+// String returns the condition as it was written.
 func (q *Query) String() string { return q.text }
 
-// Verdict says whether an execution meets a condition.
+// Verdict is whether an execution meets a condition.
 type Verdict uint8
 
-// The verdicts. Unknown: it depends on members of the input or output, which are not loaded.
+// The verdicts. Unknown means that it depends on members of the input or output, which are not loaded.
 const (
 	No Verdict = iota
 	Unknown
 	Yes
 )
 
-// Record is an execution as a condition sees it.
+// Record is an execution with the data for a condition.
 type Record struct {
 	*flow.Execution
-	Worker string // the name of the worker that holds it; empty: none does, or it is not known
-	// Loaded: Input and Output are what it was given and has put out, of which the Searchable members may be looked at.
+	Worker string // name of the worker that holds it; empty: none, or unknown
+	// Loaded means that Input and Output are set; only their Searchable members are compared.
 	Loaded        bool
 	Input, Output []byte
 	Searchable    []string
 }
 
-// Matches decides about an execution.
+// Matches decides whether an execution meets the condition.
 func (q *Query) Matches(r *Record) Verdict { return q.root.matches(r) }
 
-// Input and Output report whether a member of the input, or of the output, is looked at.
+// Input and Output report whether the condition uses a member of the input, or of the output.
 func (q *Query) Input() bool { return slices.ContainsFunc(q.members, (*term).ofInput) }
 
 // Output is Input of the output.
@@ -50,7 +50,7 @@ func (q *Query) Output() bool {
 	return slices.ContainsFunc(q.members, func(t *term) bool { return !t.ofInput() })
 }
 
-// Worker reports whether the name of a worker is looked at.
+// Worker reports whether the condition uses the name of a worker.
 func (q *Query) Worker() bool {
 	return anyTerm(q.root, func(t *term) bool { return t.field.about == ofWorker })
 }
@@ -83,7 +83,7 @@ func (some or) matches(r *Record) Verdict {
 	return v
 }
 
-// anyTerm reports whether a term beneath a node is such.
+// anyTerm reports whether a term below a node matches.
 func anyTerm(n node, is func(*term) bool) bool {
 	beneath := func(n node) bool { return anyTerm(n, is) }
 	switch n := n.(type) {
@@ -97,7 +97,7 @@ func anyTerm(n node, is func(*term) bool) bool {
 	return false
 }
 
-// not is the opposite of a condition. It is pushed down to the terms, so that the parts of `not (a or b)` bound a search like any others.
+// not negates a condition. The negation is pushed down to the terms, so that the parts of `not (a or b)` bound a search like any others.
 func not(n node) node {
 	switch n := n.(type) {
 	case and:

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// about is what a field of an execution is.
+// about is the kind of a field.
 type about uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	ofMember
 )
 
-// fields are those that have no name of their own behind a dot.
+// fields are the fields without a name after a dot.
 var fields = []struct {
 	name  string
 	about about
@@ -39,20 +39,20 @@ var fields = []struct {
 	{"error", ofError}, {"created", ofCreated}, {"finished", ofFinished},
 }
 
-// field is what a term is about.
+// field is the field of a term.
 type field struct {
 	about about
-	name  string   // of a label, or the member as a definition declares it: input.customer
-	path  []string // of a member, behind input or output; an element of a list is its number in brackets
+	name  string   // name of a label, or of the member as a definition declares it: input.customer
+	path  []string // of a member, after input or output; an element of a list is its number in brackets
 }
 
 func (f *field) moment() bool { return f.about == ofCreated || f.about == ofFinished }
 
-// operator is how a field must relate to the values of a term.
+// operator is the relation between a field and the values of a term.
 type operator uint8
 
 const (
-	is operator = iota // any of the values
+	is operator = iota // equal to any of the values
 	less
 	atMost
 	more
@@ -63,13 +63,13 @@ const (
 // value is a constant of a term.
 type value struct {
 	text    string
-	quoted  bool // it is a text, whatever it looks like
+	quoted  bool // it is a text, even if it looks like a number
 	number  jsonvalue.Decimal
-	numeric bool // the text reads as a number
+	numeric bool // the text is a number
 	at      time.Time
 }
 
-// term compares a field. A field without a value equals nothing and is neither less nor more than anything.
+// term compares a field. A field without a value equals nothing and is neither less nor greater than anything.
 type term struct {
 	field   field
 	op      operator
@@ -173,7 +173,7 @@ func (t *term) time(at time.Time) bool {
 	return !at.Before(t.values[0].at)
 }
 
-// member compares a member of the input or output. A list has each of its elements.
+// member compares a member of the input or output. A list matches if one of its elements does.
 func (t *term) member(r *Record) bool {
 	raw := r.Output
 	if t.ofInput() {
@@ -196,7 +196,7 @@ func (t *term) member(r *Record) bool {
 		return t.scalar(raw)
 	}
 	found := false
-	// What is stored is valid JSON.
+	// Stored values are valid JSON.
 	_ = strictjson.Elements(raw, func(_ int, el []byte) error {
 		if el = trimmed(el); t.scalar(el) {
 			found = true
@@ -207,7 +207,7 @@ func (t *term) member(r *Record) bool {
 	return found
 }
 
-// below is what lies in an object under a name, or in a list at a place.
+// below returns the member of an object with a name, or the element of a list with an index.
 func below(raw []byte, step string) (value []byte, found bool) {
 	if raw = trimmed(raw); len(raw) == 0 {
 		return nil, false
@@ -230,7 +230,7 @@ func below(raw []byte, step string) (value []byte, found bool) {
 
 func trimmed(raw []byte) []byte { return []byte(strings.TrimSpace(string(raw))) }
 
-// scalar compares a text, a number, true or false.
+// scalar compares a string, a number, true or false.
 func (t *term) scalar(raw []byte) bool {
 	if len(raw) == 0 {
 		return false
@@ -255,5 +255,5 @@ func (t *term) scalar(raw []byte) bool {
 	return false
 }
 
-// readNumber reads a number as JSON writes them, with all its digits. A text such as 007 or infinity is not one.
+// readNumber reads a number in JSON's grammar, with all its digits. Texts such as 007 or infinity are not numbers.
 func readNumber(s string) (n jsonvalue.Decimal, numeric bool) { return jsonvalue.DecimalOf(s) }

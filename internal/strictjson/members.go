@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decoders are reused: most of the texts that Read is called for have a few bytes.
+// decoders are reused, because most texts for Read have only a few bytes.
 var decoders = sync.Pool{New: func() any { return new(reused) }}
 
 type reused struct {
@@ -17,11 +17,11 @@ type reused struct {
 	dec jsontext.Decoder
 }
 
-// lenient takes what was checked when it came in.
+// lenient accepts texts that were checked when they were received.
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// Read calls read with a decoder of raw, a text that was checked when it came in. An error of the decoder becomes one in users'
-// words.
+// Read calls read with a decoder for raw, a text that was checked when it was received. An error of the decoder is translated to users'
+// terms.
 func Read(raw []byte, read func(dec *jsontext.Decoder) error) error {
 	d := decoders.Get().(*reused)
 	d.buf = *bytes.NewBuffer(raw)
@@ -34,7 +34,7 @@ func Read(raw []byte, read func(dec *jsontext.Decoder) error) error {
 	return err
 }
 
-// explain says in users' words why raw cannot be read. An error that is not of JSON's syntax stays as it is.
+// explain says in users' terms why raw cannot be read. It returns errors that are not about JSON's syntax unchanged.
 func explain(raw []byte, dec *jsontext.Decoder, err error) error {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) && !errors.Is(err, io.EOF) {
@@ -52,7 +52,7 @@ func walk(raw []byte, begin jsontext.Kind, visit func(dec *jsontext.Decoder) err
 	return err
 }
 
-// inside calls visit until the list or object that dec reads next is over.
+// inside calls visit until the end of the list or object that is next in dec.
 func inside(dec *jsontext.Decoder, begin jsontext.Kind, visit func(dec *jsontext.Decoder) error) error {
 	if kind := dec.PeekKind(); kind != begin && kind != 0 {
 		return errors.New("JSON has " + kindName(kind) + " where " + kindName(begin) + " is expected")
@@ -69,8 +69,8 @@ func inside(dec *jsontext.Decoder, begin jsontext.Kind, visit func(dec *jsontext
 	return err
 }
 
-// EachMember calls visit for the members of the object that dec reads next, which reads the value of each from dec. An object within an
-// object is so read in one pass, where Members reads it once as a value and once more for its members.
+// EachMember calls visit for the members of the object that is next in dec; visit reads each value from dec. Nested objects are thus read
+// in one pass, while Members reads each once as a value and once more for its members.
 func EachMember(dec *jsontext.Decoder, visit func(name string) error) error {
 	return inside(dec, '{', func(dec *jsontext.Decoder) error {
 		name, err := dec.ReadToken()
@@ -81,7 +81,7 @@ func EachMember(dec *jsontext.Decoder, visit func(name string) error) error {
 	})
 }
 
-// EachElement calls visit for the elements of the list that dec reads next, which reads each from dec.
+// EachElement calls visit for the elements of the list that is next in dec; visit reads each from dec.
 func EachElement(dec *jsontext.Decoder, visit func(i int) error) error {
 	i := -1
 	return inside(dec, '[', func(*jsontext.Decoder) error {
@@ -90,10 +90,10 @@ func EachElement(dec *jsontext.Decoder, visit func(i int) error) error {
 	})
 }
 
-// ErrStop is what a visitor of Members and Elements returns when it has seen enough.
+// ErrStop can be returned by a visitor of Members and Elements to stop.
 var ErrStop = errors.New("seen enough")
 
-// Members calls visit for the members of an object in their order. The value is a part of raw.
+// Members calls visit for the members of an object in order. The value is a slice of raw.
 func Members(raw []byte, visit func(name string, value []byte) error) error {
 	return walk(raw, '{', func(dec *jsontext.Decoder) error {
 		name, err := dec.ReadToken()
@@ -109,7 +109,7 @@ func Members(raw []byte, visit func(name string, value []byte) error) error {
 	})
 }
 
-// Elements calls visit for the elements of a list in their order. The value is a part of raw.
+// Elements calls visit for the elements of a list in order. The value is a slice of raw.
 func Elements(raw []byte, visit func(i int, value []byte) error) error {
 	i := -1
 	return walk(raw, '[', func(dec *jsontext.Decoder) error {
@@ -122,14 +122,14 @@ func Elements(raw []byte, visit func(i int, value []byte) error) error {
 	})
 }
 
-// part reads a value as a part of raw.
+// part reads a value as a slice of raw.
 func part(raw []byte, dec *jsontext.Decoder) ([]byte, error) {
 	value, err := dec.ReadValue()
 	end := int(dec.InputOffset())
 	return raw[end-len(value) : end : end], err
 }
 
-// Member is the value of an object's member, a part of raw. Of a name that occurs twice it is the last, as everywhere in Go's JSON.
+// Member returns the value of an object's member, a slice of raw. If a name occurs twice it is the last one, as everywhere in Go's JSON.
 func Member(raw []byte, name string) (value []byte, found bool, err error) {
 	err = walk(raw, '{', func(dec *jsontext.Decoder) error {
 		quoted, err := dec.ReadValue()
@@ -146,7 +146,7 @@ func Member(raw []byte, name string) (value []byte, found bool, err error) {
 	return value, found, err
 }
 
-// isName reports whether a quoted text is name.
+// isName reports whether a quoted string is name.
 func isName(quoted []byte, name string) bool {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1:len(quoted)-1]) == name
@@ -155,7 +155,7 @@ func isName(quoted []byte, name string) bool {
 	return err == nil && string(text) == name
 }
 
-// Text is the member called name where it is a string, and else "". raw need not be an object, nor JSON.
+// Text returns the member called name if it is a string, else "". raw need not be an object, or JSON.
 func Text(raw []byte, name string) string {
 	value, _, err := Member(raw, name)
 	if err != nil || len(value) == 0 || value[0] != '"' {

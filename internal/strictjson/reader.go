@@ -1,8 +1,7 @@
-// Package strictjson reads JSON into Go values and finds everything that is wrong with it at once, each problem with its place, the
-// value and what to do. The syntax, duplicate names, UTF-8 and pointers are the jsontext library's; this package adds what a
-// library that stops at the first error cannot have: one list of all problems, near names for unknown ones, and checks of single
-// fields. Names must be known, given once and exactly; texts are UTF-8 without NUL; fields without "omitempty" or "omitzero" must
-// be there; the nesting is bounded.
+// Package strictjson reads JSON into Go values and finds all errors at once, each with its place, the value and the fix. Syntax, duplicate
+// names, UTF-8 and pointers are checked by the jsontext library. This package adds what a library that stops at the first error cannot do:
+// one list of all errors, suggestions for unknown names, and checks of single fields. Names must be known, exact and not repeated; texts
+// are UTF-8 without NUL; fields without "omitempty" or "omitzero" are required; the nesting is limited.
 package strictjson
 
 import (
@@ -23,47 +22,46 @@ import (
 
 // Bounds of what is read.
 const (
-	MaxDepth    = 200 // levels of lists and objects; the same as definitions and inputs have
-	maxProblems = 50  // more are not worth reading
+	MaxDepth    = 200 // levels of lists and objects; the same limit as for definitions and inputs
+	maxProblems = 50  // nobody reads more
 )
 
-// Rules say how values are read that the Go type alone does not describe. They must not change once they are used.
+// Rules define how values are read, beyond the Go type. They must not change after their first use.
 type Rules struct {
-	// Types read values of Go types that JSON writes in a form of their own.
+	// Types read values of Go types with their own JSON form.
 	Types map[reflect.Type]func(r *Reader, into reflect.Value)
-	// Checks look at single fields; a field names its check with the tag `check:"name"`.
+	// Checks check single fields; a field names its check with the tag `check:"name"`.
 	Checks map[string]Check
-	// Whole looks at a struct that has been read without problems, for what no single field shows.
+	// Whole makes the checks of a struct that concern several fields, after it has been read without errors.
 	Whole map[reflect.Type]func(r *Reader, value reflect.Value)
 
 	plans sync.Map // reflect.Type → *plan
 }
 
-// Check looks at the value of a field that has been read without problems, or that is required and missing. It passes at on to
-// [Reader.ProblemAt].
+// Check checks the value of a field that has been read without errors, or that is required and missing. It passes at to [Reader.ProblemAt].
 type Check func(r *Reader, at string, value reflect.Value)
 
-// Error is the error of a text that cannot be taken.
+// Error is the error of a text that cannot be accepted.
 type Error struct {
 	Problems problem.List
-	// Syntax says that the text is no JSON, or not one that can be read to its end; the first problem says where.
+	// Syntax means that the text is not JSON, or cannot be read to its end; the first problem says where.
 	Syntax bool
 }
 
 // Error writes the problems on one line.
 func (e *Error) Error() string { return strings.ReplaceAll(e.Problems.Error(), "\n", "; ") }
 
-// Unwrap gives the problems.
+// Unwrap returns the problems.
 func (e *Error) Unwrap() error { return e.Problems }
 
-// Decode reads src, which is one JSON value, into what out points to. file names src in problems; where it is empty, problems have
-// no lines and columns, as for a text that the user has written into another one. The error is an *Error.
+// Decode reads src, which is one JSON value, into what out points to. file names src in problems; if it is empty, problems have no lines
+// and columns, as for a text that the user has written inside another one. The error is an *Error.
 func (rules *Rules) Decode(src []byte, file string, out any) error {
 	v := reflect.ValueOf(out).Elem()
 	r := &Reader{src: src, file: file, rules: rules, careful: bytes.Contains(src, []byte(`\u0000`))}
 	err := r.read(v)
 	if errors.Is(err, jsontext.ErrDuplicateName) {
-		// The library stops at a name that is given twice. Read again, looking at every name, to find the other problems as well.
+		// The library stops at a repeated name. Read again with a check of every name, to find the other errors as well.
 		v.SetZero()
 		r = &Reader{src: src, file: file, rules: rules, careful: true}
 		err = r.read(v)
@@ -77,19 +75,19 @@ func (rules *Rules) Decode(src []byte, file string, out any) error {
 	return nil
 }
 
-// Reader reads one JSON text and collects what is wrong with it.
+// Reader reads one JSON text and collects its errors.
 type Reader struct {
 	src      []byte
 	file     string
 	rules    *Rules
 	dec      *jsontext.Decoder
 	problems problem.List
-	err      error // why the text cannot be read any further
-	start    int   // of the value that was read last
-	// careful looks at every name and text itself: something in the text is given twice, or may be a NUL.
+	err      error // why the text cannot be read further
+	start    int   // offset of the latest value
+	// careful makes the reader check every name and text itself, because a name is repeated or a text may contain a NUL.
 	careful bool
-	names   [][]byte // of the objects that are being read, one stack for all; only when careful
-	free    string   // path of the value of any form that is being read; within it the line and column say enough
+	names   [][]byte // of all objects around the current position, in one stack; only if careful
+	free    string   // path of the value of any form that is being read; line and column identify places inside it
 	within  bool     // free is set
 }
 
@@ -112,7 +110,7 @@ func (r *Reader) read(v reflect.Value) error {
 
 var errEmpty = errors.New("the text is empty")
 
-// syntax places the reason why the text cannot be read.
+// syntax returns the problem for a syntax error, with its position.
 func (r *Reader) syntax(err error) problem.Problem {
 	switch {
 	case errors.Is(err, errEmpty):
@@ -124,7 +122,7 @@ func (r *Reader) syntax(err error) problem.Problem {
 	return r.placed(p, at)
 }
 
-// placed gives a problem its line and column.
+// placed sets the line and column of a problem.
 func (r *Reader) placed(p problem.Problem, at int) problem.Problem {
 	if r.file == "" {
 		return p
@@ -134,7 +132,7 @@ func (r *Reader) placed(p problem.Problem, at int) problem.Problem {
 	return p
 }
 
-// Place is the line and column of a byte, both from 1, the column in characters.
+// Place returns the line and column of a byte, both from 1, the column in characters.
 func Place(src []byte, at int) (line, column int) {
 	before := src[:min(at, len(src))]
 	start := bytes.LastIndexByte(before, '\n') + 1
@@ -143,8 +141,7 @@ func Place(src []byte, at int) (line, column int) {
 
 func (r *Reader) next() int { return Next(r.src, r.dec) }
 
-// Problem notes what is wrong with the value that was read last. Once the text cannot be read any further there is no such value,
-// and nothing is noted.
+// Problem reports an error of the latest value. If the text cannot be read further, there is no such value, and nothing is reported.
 func (r *Reader) Problem(message, fix string) {
 	if r.err != nil {
 		return
@@ -152,7 +149,7 @@ func (r *Reader) Problem(message, fix string) {
 	r.add(r.Path(), r.src[r.start:r.dec.InputOffset()], message, fix)
 }
 
-// ProblemAt notes what is wrong with a part of the value that was read last: at path beneath it, with the value given.
+// ProblemAt reports an error of a part of the latest value: at path below it, with the given value.
 func (r *Reader) ProblemAt(path, value, message, fix string) {
 	if r.err != nil {
 		return
@@ -180,7 +177,7 @@ func (r *Reader) add(path string, value []byte, message, fix string) {
 	r.problems = append(r.problems, r.placed(p, r.start))
 }
 
-// Path is the place of the value or name that was read last: "executions[1].labels.team".
+// Path returns the path of the latest value or name: "executions[1].labels.team".
 func (r *Reader) Path() string {
 	if r.within {
 		return r.free
@@ -197,7 +194,7 @@ func (r *Reader) Path() string {
 	return path
 }
 
-// nextPath is the place of the value that is read next: of an item of a list, whose number Path does not have yet.
+// nextPath returns the path of the next value: an item of a list, whose number Path does not have yet.
 func (r *Reader) nextPath() string {
 	path := r.Path()
 	kind, read := r.dec.StackIndex(r.dec.StackDepth())
@@ -210,7 +207,7 @@ func (r *Reader) nextPath() string {
 	return fmt.Sprintf("%s[%d]", path, read)
 }
 
-// Text reads a string. ok is false when it is none, or has a NUL; that has been noted.
+// Text reads a string. ok is false if it is not a string, or contains a NUL; the error has been reported.
 func (r *Reader) Text() (s string, ok bool) {
 	if kind := r.dec.PeekKind(); kind != '"' {
 		r.mismatch(kind, "a string", `write it in quotes: "…"`)
@@ -236,7 +233,7 @@ func (r *Reader) withoutNUL(s string) bool {
 	return true
 }
 
-// Raw reads a value of any form and returns its text, which must not be changed; nil when it cannot be read.
+// Raw reads a value of any form and returns its text, which must not be changed; nil if it cannot be read.
 func (r *Reader) Raw() []byte {
 	r.start = r.next()
 	if !r.careful {
@@ -258,7 +255,7 @@ func (r *Reader) Raw() []byte {
 	return nil
 }
 
-// walk reads a value of any form and looks at every name and text in it.
+// walk reads a value of any form and checks every name and text in it.
 func (r *Reader) walk() {
 	base := len(r.names)
 	for depth := r.dec.StackDepth(); r.err == nil; {
@@ -298,8 +295,8 @@ func lastNil(names [][]byte) int {
 	return 0
 }
 
-// repeated notes a name that its object, whose names begin at base, had before. Objects are small, or they are data with hundreds
-// of names, for which looking back over all of them would be slow.
+// repeated reports a name that its object, whose names begin at base, already had. Most objects are small; in data with hundreds of names,
+// comparing with all of them would be slow.
 func (r *Reader) repeated(name []byte, base int) {
 	const lookBack = 64
 	if slices.ContainsFunc(r.names[max(base, len(r.names)-lookBack):], func(n []byte) bool { return bytes.Equal(n, name) }) {
@@ -308,7 +305,7 @@ func (r *Reader) repeated(name []byte, base int) {
 	r.names = append(r.names, name)
 }
 
-// Skip moves past a value that says nothing, null, and reports whether there was one.
+// Skip skips a null, and reports whether there was one.
 func (r *Reader) Skip() bool {
 	if r.dec.PeekKind() != 'n' {
 		return false
@@ -320,10 +317,10 @@ func (r *Reader) Skip() bool {
 	return true
 }
 
-// Kind is the kind of the value that follows, as jsontext has it: '"' for a string, '{' for an object.
+// Kind returns the kind of the next value, as in jsontext: '"' for a string, '{' for an object.
 func (r *Reader) Kind() jsontext.Kind { return r.dec.PeekKind() }
 
-// mismatch reads a value that is of another form than it should be, and notes that.
+// mismatch reads a value of the wrong form, and reports the error.
 func (r *Reader) mismatch(kind jsontext.Kind, want, fix string) {
 	raw := r.Raw()
 	if r.err == nil {
@@ -347,7 +344,7 @@ func kindName(k jsontext.Kind) string {
 	return "a number"
 }
 
-// Own lets a type that reads itself read the value, for [Rules.Types].
+// Own reads a value by its type's own method, for [Rules.Types].
 func Own(r *Reader, into reflect.Value) {
 	raw := r.Raw()
 	if r.err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// syntaxHelp says in users' words what the library means by the end of a message, and what to do about it. "%q" stands for the
-// character that is in the way.
+// syntaxHelp translates the end of the library's messages to users' terms, with a fix. "%q" stands for the offending character.
 var syntaxHelp = []struct{ library, message, fix string }{
 	{"after top-level value", "something follows the JSON value", "send one value only"},
 	{"in string (expecting non-control character)", "a string has the control character %q", `write it as an escape, such as \n`},
@@ -27,12 +26,12 @@ var syntaxHelp = []struct{ library, message, fix string }{
 	{"at start of value", "%q cannot begin a JSON value", "texts are in double quotes; names and the last item have no comma behind them"},
 }
 
-// Next is where in src the next value or name begins that dec reads.
+// Next returns the offset in src at which the next value or name of dec begins.
 func Next(src []byte, dec *jsontext.Decoder) int {
 	return beyond(src, dec, " \t\r\n:,")
 }
 
-// beyond is where in src the first byte is, from where dec stands on, that is none of these.
+// beyond returns the offset of the first byte in src, from dec's position on, that is none of these.
 func beyond(src []byte, dec *jsontext.Decoder, these string) int {
 	at := int(dec.InputOffset())
 	for at < len(src) && strings.IndexByte(these, src[at]) >= 0 {
@@ -41,13 +40,13 @@ func beyond(src []byte, dec *jsontext.Decoder, these string) int {
 	return at
 }
 
-// blank may stand behind a value: white space, and no comma.
+// blank may follow a value: white space, but no comma.
 const blank = " \t\r\n"
 
-// errFollows is for a text that goes on behind its value.
+// errFollows means that there is text after the value.
 var errFollows = errors.New("something follows the JSON value")
 
-// End is an error unless dec has read all of src.
+// End returns an error unless dec has read all of src.
 func End(src []byte, dec *jsontext.Decoder) error {
 	if beyond(src, dec, blank) < len(src) {
 		return errFollows
@@ -55,13 +54,13 @@ func End(src []byte, dec *jsontext.Decoder) error {
 	return nil
 }
 
-// Syntax explains an error of dec, which reads src: what is wrong, what to do, and where. Another error is explained by itself.
+// Syntax explains an error of dec, which reads src: the message, the fix, and the offset. Other errors are explained by their own text.
 func Syntax(src []byte, dec *jsontext.Decoder, err error) (p problem.Problem, at int) {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &syntax):
 		at = min(int(syntax.ByteOffset), len(src))
-	case errors.Is(err, io.EOF): // of a text that has nothing in it
+	case errors.Is(err, io.EOF): // the text is empty
 		return problem.Problem{Message: "the JSON ends too early", Fix: "send the whole value"}, len(src)
 	case errors.Is(err, errFollows):
 		return problem.Problem{Message: err.Error(), Fix: "send one value only"}, beyond(src, dec, blank)
@@ -69,7 +68,7 @@ func Syntax(src []byte, dec *jsontext.Decoder, err error) (p problem.Problem, at
 		return problem.Problem{Message: err.Error()}, Next(src, dec)
 	}
 	kind, length := dec.StackIndex(dec.StackDepth())
-	name := kind == '{' && length%2 == 0 // an object's field should begin here
+	name := kind == '{' && length%2 == 0 // the name of a field should begin here
 	bad, _ := utf8.DecodeRune(src[at:])
 	text := syntax.Err.Error()
 	switch {
@@ -107,7 +106,7 @@ func Syntax(src []byte, dec *jsontext.Decoder, err error) (p problem.Problem, at
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// HoldsNUL reports whether a text of JSON src has a NUL, which is written as \u0000; "\\u0000" is a backslash and five letters.
+// HoldsNUL reports whether a JSON text contains a NUL, which is written as \u0000; "\\u0000" is a backslash and five letters.
 func HoldsNUL(src []byte) bool {
 	for i := 0; i < len(src); i++ {
 		if src[i] != '\\' {
@@ -121,13 +120,14 @@ func HoldsNUL(src []byte) bool {
 	return false
 }
 
-// Value says what is wrong with src as one JSON value: its syntax, a NUL, half of a surrogate pair, a name twice in one object.
+// Value returns the errors of src as one JSON value: its syntax, a NUL, half of a surrogate pair, or a repeated name in an object.
 func Value(src []byte) error {
 	var value json.RawMessage
 	return new(Rules).Decode(src, "", &value)
 }
 
-// DeeperThan is where in src brackets are nested deeper than levels, -1 when they nowhere are. It does not look whether src is JSON.
+// DeeperThan returns the offset in src at which brackets are nested deeper than levels, -1 if nowhere. It does not check whether src is
+// JSON.
 func DeeperThan(src []byte, levels int) int {
 	if bytes.Count(src, []byte{'{'})+bytes.Count(src, []byte{'['}) <= levels {
 		return -1

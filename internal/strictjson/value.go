@@ -20,7 +20,7 @@ var (
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// Value reads a value by the Go type of into. null leaves into as it is.
+// Value reads a value by the Go type of into. null leaves into unchanged.
 func (r *Reader) Value(into reflect.Value) {
 	if r.err != nil {
 		return
@@ -114,7 +114,7 @@ func (r *Reader) open(kind jsontext.Kind, want, fix string) (start int, ok bool)
 	return start, r.err == nil
 }
 
-// more reports whether a list or an object goes on; where it ends, the bracket is read.
+// more reports whether a list or an object has more items; at its end, it reads the bracket.
 func (r *Reader) more(end jsontext.Kind, start int) bool {
 	if r.err != nil {
 		return false
@@ -175,7 +175,7 @@ func (r *Reader) name(base int) []byte {
 	}
 	name := raw[1 : len(raw)-1]
 	if bytes.IndexByte(name, '\\') >= 0 {
-		name, _ = jsontext.AppendUnquote(nil, raw) // it has been read
+		name, _ = jsontext.AppendUnquote(nil, raw) // it is valid, so there is no error
 	}
 	if r.careful {
 		r.withoutNUL(string(name))
@@ -184,8 +184,7 @@ func (r *Reader) name(base int) []byte {
 	return name
 }
 
-// Struct reads an object into a struct, whatever the rules say of the struct's type. It reports whether there was nothing wrong
-// with it.
+// Struct reads an object into a struct, ignoring the rules for the struct's type. It reports whether there were no errors.
 func (r *Reader) Struct(into reflect.Value) bool {
 	plan := r.rules.planOf(into.Type())
 	start, ok := r.open('{', "an object", plan.write)
@@ -219,7 +218,7 @@ func (r *Reader) Struct(into reflect.Value) bool {
 	return r.err == nil && len(r.problems) == problems
 }
 
-// field reads the value of a field and checks it. It reports whether there is one: null is none.
+// field reads the value of a field and checks it. It reports whether there is a value: null is none.
 func (r *Reader) field(into reflect.Value, f *field) bool {
 	before, null := len(r.problems), r.dec.PeekKind() == 'n'
 	r.Value(into)
@@ -235,7 +234,7 @@ func (r *Reader) field(into reflect.Value, f *field) bool {
 	return true
 }
 
-// complete looks for fields that are missing in a struct that has been read, and lets its type look at it as a whole.
+// complete reports missing fields of a struct that has been read, and runs the check of its type as a whole.
 func (r *Reader) complete(into reflect.Value, plan *plan, seen uint64, problems int) {
 	for _, f := range plan.required {
 		switch {
@@ -251,16 +250,16 @@ func (r *Reader) complete(into reflect.Value, plan *plan, seen uint64, problems 
 	}
 }
 
-// plan is how a struct is read.
+// plan has the fields of a struct for reading.
 type plan struct {
 	byName   map[string]*field
 	names    []string
-	hints    map[string]string // names that others have for a field, and its own
+	hints    map[string]string // other systems' names for a field, and the right name
 	required []*field
-	write    string // the fix where another value than an object was given
+	write    string // fix for a value that is not an object
 }
 
-// meant says which field a name that is unknown may stand for.
+// meant suggests the field that an unknown name may stand for.
 func (p *plan) meant(name string) string {
 	if own := p.hints[name]; own != "" {
 		return fmt.Sprintf("did you mean %q?", own)
@@ -269,14 +268,14 @@ func (p *plan) meant(name string) string {
 }
 
 type field struct {
-	names  []string // the second is another name for it
+	names  []string // the second is an alternative name
 	number int
 	index  []int
 	enum   []string
 	check  Check
 }
 
-// other is the name that a field has beside the one given.
+// other returns the alternative name of a field.
 func (f *field) other(name string) string {
 	if name == f.names[0] {
 		return f.names[1]
@@ -317,7 +316,7 @@ func (rules *Rules) planOf(t reflect.Type) *plan {
 			p.required = append(p.required, f)
 		}
 	}
-	const shown = 4 // fields, the most important of which come first
+	const shown = 4 // fields, the most important first
 	p.write = "write {…}"
 	if n := len(p.names); n > shown {
 		p.write += " with " + strings.Join(p.names[:shown], ", ") + ", …"
@@ -328,7 +327,7 @@ func (rules *Rules) planOf(t reflect.Type) *plan {
 	return stored.(*plan)
 }
 
-// Name is a field of a struct as JSON knows it.
+// Name is a field of a struct with its JSON name.
 type Name struct {
 	Name     string
 	Index    []int // for reflect.Value.FieldByIndex
