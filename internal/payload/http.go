@@ -22,7 +22,7 @@ type Request struct {
 	// Query is added to the URL, encoded: for a list each element, for null nothing.
 	Query     map[string]json.RawMessage `json:"query,omitempty" check:"query"`
 	Headers   map[string]string          `json:"headers,omitempty"`
-	Body      json.RawMessage            `json:"body,omitempty"`   // a string is sent unchanged, null is no body, anything else is sent as JSON
+	Body      json.RawMessage            `json:"body,omitempty"`   // a string is sent unchanged, null: no body, anything else as JSON
 	Expect    Statuses                   `json:"expect,omitempty"` // default: 2xx
 	Response  string                     `json:"response,omitempty" enum:"auto,json,text"`
 	MaxBytes  api.Size                   `json:"max_bytes,omitempty"`
