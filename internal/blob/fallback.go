@@ -6,8 +6,7 @@ import (
 	"io"
 )
 
-// Fallback is a store that has moved: what is put goes to the first of two stores, and what is not there is looked for in
-// the second, where it was kept before.
+// Fallback is a store that has moved: blobs are put into the first store, and those not found there are read from the second, the old one.
 func Fallback(first, second Store) Store { return fallback{first, second} }
 
 type fallback struct {

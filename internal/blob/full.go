@@ -2,8 +2,8 @@ package blob
 
 import "io"
 
-// ReadFull fills p from r. It returns io.EOF where r has ended before, with what came until then. Every other error is r's own: unlike
-// io.ReadFull, which ends so itself, an r that breaks off with io.ErrUnexpectedEOF is not taken for one that has ended.
+// ReadFull fills p from r. It returns io.EOF if r ended before, with the bytes read so far. Every other error is r's own: if r breaks off
+// with io.ErrUnexpectedEOF, that is not taken for its end, while io.ReadFull returns this error for a short end.
 func ReadFull(r io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var more int
@@ -11,7 +11,7 @@ func ReadFull(r io.Reader, p []byte) (n int, err error) {
 		n += more
 	}
 	if n == len(p) && err == io.EOF {
-		err = nil // it comes again
+		err = nil // the error comes again
 	}
 	return n, err
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// A name's parts are file names, with a little room for a suffix, on every file system in use.
+// The parts of a name are file names on all common file systems, with room for a suffix.
 const maxPart, maxName = 200, 1000
 
-// CheckName says what is wrong with the name of a blob.
+// CheckName returns an error if the name of a blob is not valid.
 func CheckName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("the name %.40q… has %d bytes: at most %d", name, len(name), maxName)

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Sum is the SHA-256 of an uploaded content. A submission names the content by it: {"blob": "sha256:9f86d0…"}.
+// Sum is the SHA-256 of an uploaded content. A submission refers to the content by it: {"blob": "sha256:9f86d0…"}.
 type Sum = [sha256.Size]byte
 
 const sumScheme = "sha256:"
 
-// SumText is how a submission names an uploaded content.
+// SumText returns the name of an uploaded content in submissions.
 func SumText(s Sum) string { return sumScheme + hex.EncodeToString(s[:]) }
 
-// ParseSum reads what SumText writes, and only that.
+// ParseSum parses exactly the output of SumText.
 func ParseSum(text string) (s Sum, ok bool) {
 	digits, ok := strings.CutPrefix(text, sumScheme)
 	if !ok || len(digits) != hex.EncodedLen(len(s)) || strings.ToLower(digits) != digits {
@@ -28,17 +28,17 @@ func ParseSum(text string) (s Sum, ok bool) {
 	return s, err == nil
 }
 
-// Reference is a place in a JSON that names a blob.
+// Reference is a place in a JSON text that names a blob.
 type Reference struct {
-	Path string // of the member "blob" or "set": cases[2].stdin.blob
+	Path string // path of the member "blob" or "set": cases[2].stdin.blob
 	Name string
 }
 
-// traces are in every payload that may have a reference.
+// traces occur in every payload that may have a reference.
 var traces = [][]byte{[]byte("blob"), []byte(`"set"`), []byte(`\u006`), []byte(`\u007`)}
 
-// References finds the members called "blob" that are strings, and those called "set" that are the sum of an upload, in the order in which
-// they stand there. It looks closely only at what may have one: a payload without the letters costs four searches.
+// References finds the members called "blob" that are strings, and those called "set" that are the sum of an upload, in their order. It
+// parses only payloads that may have one: a payload without the letters costs four searches.
 func References(payload []byte) []Reference {
 	// "b", "l", "o" and "e" can be written as \u0062, \u006c, \u006f and \u0065, "s" and "t" as \u0073 and \u0074.
 	if !slices.ContainsFunc(traces, func(trace []byte) bool { return bytes.Contains(payload, trace) }) {
@@ -50,13 +50,13 @@ func References(payload []byte) []Reference {
 	return w.found
 }
 
-// walker walks through a JSON. What is none ends the walk.
+// walker walks through a JSON text. Invalid JSON ends the walk.
 type walker struct {
 	dec   *json.Decoder
 	found []Reference
 }
 
-// value reads one value, which is the member of that name at a path; it reports whether the walk goes on.
+// value reads the value of a member at a path; it reports whether the walk continues.
 func (w *walker) value(path, member string) bool {
 	token, err := w.dec.Token()
 	if err != nil {
@@ -78,7 +78,7 @@ func (w *walker) value(path, member string) bool {
 				name, _ = key.(string)
 				at = strings.TrimPrefix(path+"."+name, ".")
 				if strings.ContainsFunc(name, foreign) || strings.ContainsAny(name, ".") {
-					at = path + "[" + strconv.Quote(name) + "]" // as in files["data/in.txt"]
+					at = path + "[" + strconv.Quote(name) + "]" // for example files["data/in.txt"]
 				}
 			}
 			if !w.value(at, name) {

@@ -1,6 +1,5 @@
-// Package form is what a person fills in to answer a question: the fields that follow from the JSON Schema of the answer, and
-// the answer that follows from what was filled in. Whether that answer fits the schema is for package definition to say. It is
-// pure.
+// Package form derives the fields for a question from the JSON Schema of its answer, and the answer from the filled-in fields. Package
+// definition checks whether that answer matches the schema. It is pure.
 package form
 
 import (
@@ -12,7 +11,7 @@ import (
 	"strings"
 )
 
-// Kind is how a field is filled in.
+// Kind is the kind of a field.
 type Kind string
 
 // The kinds of fields.
@@ -23,13 +22,13 @@ const (
 	Whole  Kind = "whole"
 	Text   Kind = "text"
 	Long   Kind = "long" // text of several lines
-	JSON   Kind = "json" // anything that has no kind of its own
+	JSON   Kind = "json" // any other value, as JSON
 )
 
-// longFrom is the maxLength from which on a text gets several lines.
+// longFrom is the maxLength from which a text has several lines.
 const longFrom = 200
 
-// Field is one thing to fill in.
+// Field is one input of the form.
 type Field struct {
 	Name     string // "" is the whole answer
 	Title    string
@@ -37,18 +36,18 @@ type Field struct {
 	Kind     Kind
 	Required bool
 	Choices  []Option
-	Least    string // the smallest number that is allowed, "" for none; of Number and Whole
+	Least    string // smallest allowed number, "" for none; for Number and Whole
 	Most     string // the largest one
-	Given    string // what is filled in already, as a text of Value
+	Given    string // prefilled value, as a text for Value
 }
 
 // Option is one of several choices.
 type Option struct {
-	Text  string // shown, and filled in
+	Text  string // shown, and used as input
 	Value json.RawMessage
 }
 
-// schema is as much of a JSON Schema as fields follow from.
+// schema has the parts of a JSON Schema that determine fields.
 type schema struct {
 	Type        json.RawMessage            `json:"type"`
 	Title       string                     `json:"title"`
@@ -63,8 +62,8 @@ type schema struct {
 	Format      string                     `json:"format"`
 }
 
-// Fields are the fields of a schema: those of an object's properties, the required ones first in their order and the others by
-// name; of any other schema one without a name.
+// Fields returns the fields of a schema: those of an object's properties, required ones first in their order and the others by name; for
+// any other schema a single field without a name.
 func Fields(text json.RawMessage) []Field {
 	var s schema
 	if len(text) == 0 || json.Unmarshal(text, &s) != nil || len(s.Properties) == 0 {
@@ -104,7 +103,7 @@ func fieldOf(name string, text json.RawMessage) Field {
 	}
 	f.Help = s.Description
 	var kind string
-	_ = json.Unmarshal(s.Type, &kind) // a list of types is anything
+	_ = json.Unmarshal(s.Type, &kind) // a list of types allows anything
 	switch {
 	case len(s.Enum) > 0:
 		f.Kind = Choice
@@ -130,7 +129,7 @@ func fieldOf(name string, text json.RawMessage) Field {
 	return f
 }
 
-// number is a bound of numbers, "" where it is none.
+// number returns a bound, "" if it is not a number.
 func number(bound json.RawMessage) string {
 	if _, err := strconv.ParseFloat(string(bound), 64); err != nil {
 		return ""
@@ -138,7 +137,7 @@ func number(bound json.RawMessage) string {
 	return string(bound)
 }
 
-// whole is a bound of whole numbers, "" where it is none itself: browsers count steps from the smallest number, so that with 2.5 they would
+// whole returns a bound for integers, "" if it is not an integer: browsers count steps from the smallest number, so with 2.5 they would
 // refuse 3.
 func whole(bound json.RawMessage) string {
 	if _, err := strconv.ParseInt(string(bound), 10, 64); err != nil {
@@ -147,7 +146,7 @@ func whole(bound json.RawMessage) string {
 	return string(bound)
 }
 
-// plain is a value as it is shown: texts without quotes.
+// plain returns a value as it is shown: strings without quotes.
 func plain(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil && len(v) > 0 && v[0] == '"' {
@@ -156,8 +155,8 @@ func plain(v json.RawMessage) string {
 	return string(v)
 }
 
-// choiceText is what a person sees and fills in for a value. It is JSON where the text without quotes would say another value, too, as of
-// the text "1" beside the number 1, or could not be filled in, as the empty text.
+// choiceText returns the text that a person sees and fills in for a value. It is JSON if the text without quotes would be ambiguous, such
+// as the string "1" next to the number 1, or could not be filled in, such as the empty string.
 func choiceText(v json.RawMessage, alone bool) string {
 	if text := plain(v); alone && text != "" && text == strings.TrimSpace(text) && !strings.ContainsAny(text, "\r\n") {
 		return text
@@ -189,7 +188,7 @@ func (f *Field) textOf(v json.RawMessage) string {
 	return plain(v)
 }
 
-// Value is what was filled in, as JSON; nil when that is nothing. An error says what is wrong with it, for people.
+// Value returns the filled-in text as JSON; nil if it is empty. The error explains to a person what is wrong.
 func (f *Field) Value(text string) (json.RawMessage, error) {
 	if f.Kind != Text && f.Kind != Long {
 		text = strings.TrimSpace(text)
@@ -241,7 +240,7 @@ func (f *Field) options() (all []string) {
 	return all
 }
 
-// Answer puts the values of fields together; a value that is nil is left out.
+// Answer combines the values of fields; nil values are left out.
 func Answer(fields []Field, values []json.RawMessage) (json.RawMessage, error) {
 	if len(fields) == 1 && fields[0].Name == "" {
 		if values[0] == nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// keepAlive asks the peer of an idle connection whether it is there, and gives it up after half a minute.
+// keepAlive probes the peer of an idle connection, and closes the connection after half a minute without an answer.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// bound gives connecting its limits: looking a host up has no other, and dialling none for what was sent afterwards.
+// bound sets limits for connecting: host look-ups have no other limit, and connections have none for bytes that are sent later.
 func bound(cfg *pgconn.Config, l Limits) {
 	cfg.ConnectTimeout = l.Connect
 	d := &net.Dialer{KeepAliveConfig: keepAlive, Control: control(l.Unacknowledged)}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control has the kernel end a connection whose bytes were not acknowledged for so long.
+// control makes the kernel end a connection whose bytes were not acknowledged for this long.
 func control(unacknowledged time.Duration) func(network, address string, c syscall.RawConn) error {
 	return func(network, _ string, c syscall.RawConn) error {
 		if !strings.HasPrefix(network, "tcp") {

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// control sets nothing: deadlines and keep-alive find silent connections here.
+// control sets nothing: deadlines and keep-alive find silent connections on this system.
 func control(time.Duration) func(network, address string, c syscall.RawConn) error { return nil }

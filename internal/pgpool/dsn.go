@@ -9,16 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Parse reads a DSN, which is a URL, and gives connecting its limits. One that could be read in two ways is refused before
-// anything is looked up or said: where the password has an unescaped "@" or "/", a part of it would be taken for the host,
-// be asked of a name server, and stand in the log. The error repeats nothing of the DSN.
+// Parse parses a DSN, which is a URL, and sets limits for connecting. A DSN that can be read in two ways is refused before anything is
+// looked up or logged: if the password has an unescaped "@" or "/", a part of it would be taken for the host, sent to a name server, and
+// logged. The error contains no part of the DSN.
 func Parse(dsn string, limits Limits) (*pgxpool.Config, error) {
 	if err := certain(dsn); err != nil {
 		return nil, unreadable(err.Error())
 	}
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, unreadable("one of its parts is malformed") // the parser's own error repeats the DSN, and with it the password
+		return nil, unreadable("one of its parts is malformed") // the parser's own error contains the DSN, and with it the password
 	}
 	bound(&cfg.ConnConfig.Config, limits.Filled())
 	return cfg, nil
@@ -31,13 +31,13 @@ func unreadable(why string) error {
 
 var (
 	schemes = regexp.MustCompile(`^postgres(ql)?://`)
-	// userinfo is what RFC 3986 allows before the "@".
+	// userinfo matches what RFC 3986 allows before the "@".
 	userinfo = regexp.MustCompile(`^([A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*$`)
-	// hosts are names, addresses, and directories of sockets ("/" as %2F), by commas, each with a port or without.
+	// hosts matches names, addresses, and directories of sockets ("/" as %2F), separated by commas, each with or without a port.
 	hosts = regexp.MustCompile(`^((\[[0-9A-Fa-f:.]+(%25[A-Za-z0-9._~-]+)?\]|([A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})*)(:[0-9]{1,5})?(,|$))*$`)
 )
 
-// certain reports why a URL may be read in several ways; nil when there is one only.
+// certain returns an error if a URL can be read in several ways.
 func certain(dsn string) error {
 	scheme := schemes.FindString(dsn)
 	if scheme == "" {

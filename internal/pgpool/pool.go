@@ -1,10 +1,10 @@
-// Package pgpool opens connections to PostgreSQL of which every use has an end, also when the server's host is gone and no
-// packet says so: after a fail-over, or when a firewall or a NAT has forgotten a connection.
+// Package pgpool opens connections to PostgreSQL whose uses all end, even if the server's host is gone and no packet reports it: after a
+// fail-over, or when a firewall or a NAT has dropped a connection.
 //
-// Three clocks find a connection whose server no longer answers. One that was idle is pinged before it is used. Linux ends
-// one whose packets are not acknowledged. And where something acknowledges in the server's place, such as a load balancer,
-// each round trip has a deadline above everything that the server allows a statement. The first connection that is found
-// silent empties the pool: the idle ones beside it were opened to the same server.
+// Three mechanisms find a connection whose server no longer answers. An idle connection is pinged before it is used. Linux ends a
+// connection whose packets are not acknowledged. And if another component acknowledges instead of the server, such as a load balancer, each
+// round trip has a deadline longer than the server's limit for a statement. The first connection that is found silent empties the pool,
+// because the other idle ones were opened to the same server.
 package pgpool
 
 import (
@@ -19,30 +19,30 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// StatementTimeout is how long the server works on one statement. It is far above what any statement here takes.
+// StatementTimeout is the server's time limit for one statement. It is much longer than any statement here takes.
 const StatementTimeout = 30 * time.Second
 
-// Limits are lengths of time. A zero field has the value of production: with those, everything works again within 45 s of the
-// moment at which the server can be reached again: a round trip on a silent connection ends after 35 s, the place of a
-// connection whose caller gave up at the last moment is free 3 s later, and opening another takes 5 s at the most.
+// Limits are durations. A zero field has the value for production. With those, everything works again within 45 s after the server becomes
+// reachable: a round trip on a silent connection ends after 35 s, the place of a connection whose caller gave up at the last moment is free
+// 3 s later, and opening another one takes at most 5 s.
 type Limits struct {
-	// Connect is how long looking up a host and opening a connection may take, each and for every host; 0 means 5 s.
+	// Connect is the limit for looking up a host and for opening a connection, each and for every host; 0 means 5 s.
 	Connect time.Duration
-	// Idle is how long a connection is used without being pinged first; 0 means 1 s.
+	// Idle is how long a connection may be idle and still be used without a ping; 0 means 1 s.
 	Idle time.Duration
-	// Ping is how long the server may take for what is no work, which is to answer a ping and to end a connection; 0 means 3 s.
+	// Ping is the limit for operations without work for the server: answering a ping and closing a connection; 0 means 3 s.
 	Ping time.Duration
-	// Answer is how long waiting for a connection may take, and how long one round trip; 0 means 35 s: the server ends a
-	// statement after StatementTimeout, and that answer must arrive.
+	// Answer is the limit for waiting for a connection, and for one round trip; 0 means 35 s: the server ends a statement after
+	// StatementTimeout, and its answer must arrive.
 	Answer time.Duration
-	// Unacknowledged is how long sent bytes may stay without an acknowledgement by the peer's TCP, where the system can end a
-	// connection for it (Linux); 0 means 15 s.
+	// Unacknowledged is how long sent bytes may be unacknowledged by the peer's TCP, if the system can end a connection for it (Linux); 0
+	// means 15 s.
 	Unacknowledged time.Duration
-	// Quiet is how long a connection that listens may hear nothing until it is pinged; 0 means 20 s.
+	// Quiet is how long a listening connection may receive nothing before it is pinged; 0 means 20 s.
 	Quiet time.Duration
 }
 
-// Filled returns the limits with the values of production in zero fields.
+// Filled returns the limits with the values for production in zero fields.
 func (l Limits) Filled() Limits {
 	fill := func(field *time.Duration, usual time.Duration) {
 		if *field == 0 {
@@ -68,18 +68,18 @@ type Pool struct {
 	resets atomic.Int64
 }
 
-// mark is what the pool remembers of a connection.
+// mark is the pool's data about a connection.
 type mark struct {
-	resets int64 // of the pool, when the connection was opened
-	idled  bool  // for longer than the limit, before its present use
+	resets int64 // resets of the pool when the connection was opened
+	idled  bool  // idle for longer than the limit before its current use
 }
 
-// markKey is where a connection keeps its mark.
+// markKey is the key of a connection's mark.
 const markKey = "pgpool"
 
 func markOf(c *pgx.Conn) *mark { return c.PgConn().CustomData()[markKey].(*mark) }
 
-// Open opens a pool of up to size connections and checks that the server answers. The config is of Parse.
+// Open opens a pool of up to size connections and checks that the server answers. The config must be from Parse.
 func Open(ctx context.Context, cfg *pgxpool.Config, size int, limits Limits) (*Pool, error) {
 	p := &Pool{limits: limits.Filled()}
 	cfg = cfg.Copy()
@@ -88,7 +88,7 @@ func Open(ctx context.Context, cfg *pgxpool.Config, size int, limits Limits) (*P
 		c.PgConn().CustomData()[markKey] = &mark{resets: p.resets.Load()}
 		return nil
 	}
-	// Acquire pings, and not pgxpool: that one closes a silent connection in its place, and does not tell.
+	// Acquire pings instead of pgxpool, which would replace a silent connection without reporting it.
 	cfg.ShouldPing = func(_ context.Context, a pgxpool.ShouldPingParams) bool {
 		markOf(a.Conn).idled = a.IdleDuration > p.limits.Idle
 		return false
@@ -104,10 +104,10 @@ func Open(ctx context.Context, cfg *pgxpool.Config, size int, limits Limits) (*P
 	return p, nil
 }
 
-// Limits are those of the pool's connections.
+// Limits returns the limits of the pool's connections.
 func (p *Pool) Limits() Limits { return p.limits }
 
-// Close closes the connections once their uses have ended.
+// Close closes the connections after their uses have ended.
 func (p *Pool) Close() { p.pool.Close() }
 
 // Conn is a connection in use.
@@ -117,8 +117,8 @@ type Conn struct {
 	silent bool
 }
 
-// Use runs f with a connection. Waiting for the connection and f together may take as long as one round trip: the context of
-// f has that deadline.
+// Use runs f with a connection. Waiting for the connection and f together have the time limit of one round trip, which is the deadline of
+// f's context.
 func (p *Pool) Use(ctx context.Context, f func(context.Context, *Conn) error) error {
 	bounded, cancel := context.WithTimeout(ctx, p.limits.Answer)
 	defer cancel()
@@ -130,8 +130,7 @@ func (p *Pool) Use(ctx context.Context, f func(context.Context, *Conn) error) er
 	return c.judge(ctx, bounded, f(bounded, c))
 }
 
-// Acquire returns a connection that answers, or ErrNoAnswer when there is none within the time of a round trip. It must be
-// released.
+// Acquire returns a connection that answers, or ErrNoAnswer if there is none within the time limit of a round trip. It must be released.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	bounded, cancel := context.WithTimeout(ctx, p.limits.Answer)
 	defer cancel()
@@ -162,8 +161,8 @@ func (p *Pool) acquire(ctx, bounded context.Context) (*Conn, error) {
 	}
 }
 
-// alive pings a connection, and releases it unless it answers. The ping goes on when the caller gives up: it will show
-// whether the connection is good for the next one.
+// alive pings a connection, and releases it if it does not answer. The ping continues when the caller gives up, and shows whether the
+// connection is good for the next one.
 func (c *Conn) alive(ctx context.Context) (bool, error) {
 	over := make(chan error, 1)
 	go func() {
@@ -184,15 +183,15 @@ func (c *Conn) alive(ctx context.Context) (bool, error) {
 	}
 }
 
-// Within runs f, whose context ends after d. When that is what ends f, or TCP's own timeout, the error is ErrNoAnswer.
+// Within runs f, whose context ends after d. If f ends because of that, or because of TCP's own timeout, the error is ErrNoAnswer.
 func (c *Conn) Within(ctx context.Context, d time.Duration, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return c.judge(ctx, bounded, f(bounded))
 }
 
-// judge tells whether an error means that the server is silent, and then has the pool open new connections. A caller who
-// gave up proves nothing. The error hides the deadline that was met: it is not one of the caller's.
+// judge decides whether an error means that the server is silent, and then makes the pool open new connections. The end of the caller's
+// context is no evidence. The error hides the expired deadline, because it is not the caller's.
 func (c *Conn) judge(caller, bounded context.Context, err error) error {
 	if err == nil || caller.Err() != nil || !c.Conn.Conn().IsClosed() || bounded.Err() == nil && !pgconn.Timeout(err) {
 		return err
@@ -204,10 +203,10 @@ func (c *Conn) judge(caller, bounded context.Context, err error) error {
 	return fmt.Errorf("%w: %v", ErrNoAnswer, err) //nolint:errorlint // the deadline is not one of the caller's
 }
 
-// Release gives the connection back. A broken one is closed by asking the server, over a new connection, to end what the old
-// one runs, which takes up to 15 s while the server does not answer. Its place in the pool is free at once when it is silent,
-// because four of these would leave none to work with. Otherwise it is free when the connection is closed, so that callers
-// who give up do not make the pool grow, but after the time of a ping at the latest.
+// Release returns the connection to the pool. A broken one is closed by asking the server, over a new connection, to cancel what the old
+// one runs, which takes up to 15 s if the server does not answer. The place of a silent one in the pool is free at once, because four of
+// these would leave none to work with. Otherwise it is free when the connection is closed, so that callers who give up do not make the pool
+// grow, but at most after the time limit of a ping.
 func (c *Conn) Release() {
 	pg := c.Conn.Conn().PgConn()
 	switch {

@@ -1,4 +1,4 @@
-// Package blobtest holds every blob store to the port's promises.
+// Package blobtest tests that a blob store keeps the contract of the port.
 package blobtest
 
 import (
@@ -57,7 +57,7 @@ func isMissing(t *testing.T, s blob.Store, name string) {
 	t.Helper()
 	if r, err := s.Get(context.Background(), name, 0); !errors.Is(err, blob.ErrNotFound) {
 		if err == nil {
-			_ = r.Close() // only the surprise of its existence counts
+			_ = r.Close() // only the unexpected success counts
 		}
 		t.Errorf("get %s: %v, want ErrNotFound", name, err)
 	}
@@ -169,8 +169,7 @@ func removeMany(t *testing.T, s blob.Store) {
 	}
 }
 
-// large checks blobs around the sizes at which stores may cut them, from offsets everywhere, and readers that give little
-// at a time.
+// large checks blobs around the sizes at which stores may split them, from many offsets, and with readers that return little at a time.
 func large(t *testing.T, s blob.Store) {
 	content := make([]byte, 3<<20+77)
 	for i := range content {
@@ -189,8 +188,7 @@ func large(t *testing.T, s blob.Store) {
 	}
 }
 
-// sweep checks that sweeping takes nothing that may still be wanted: neither what is kept, nor what is read, nor what is
-// being put.
+// sweep checks that sweeping removes nothing that is still needed: stored blobs, blobs that are being read, and blobs that are being put.
 func sweep(t *testing.T, s blob.Store) {
 	sweeper, ok := s.(blob.Sweeper)
 	if !ok {
@@ -221,7 +219,7 @@ func sweep(t *testing.T, s blob.Store) {
 	}
 }
 
-// sweeps is a reader that sweeps while it is read.
+// sweeps is a reader that calls Sweep while it is read.
 type sweeps struct {
 	t    *testing.T
 	s    blob.Sweeper
@@ -245,7 +243,7 @@ func failedPut(t *testing.T, s blob.Store) {
 		t.Errorf("put returned %v, want the reader's error", err)
 	}
 	isMissing(t, s, "new")
-	// A body that was cut short on its way: what has come of it is not the blob, wherever a store cuts.
+	// A content that was truncated on its way: the part that arrived must not become the blob, whatever the size of a store's pieces.
 	for _, size := range []int{0, 10, 1<<18 - 1, 1 << 18, 1<<18 + 1, 9 << 20} {
 		for what, short := range map[string]io.Reader{
 			"after the bytes": io.MultiReader(strings.NewReader(strings.Repeat("x", size)), iotest.ErrReader(io.ErrUnexpectedEOF)),
@@ -266,7 +264,7 @@ func failedPut(t *testing.T, s blob.Store) {
 	}
 }
 
-// cutShort is a reader that gives its error with the last bytes.
+// cutShort is a reader that returns its error with the last bytes.
 type cutShort struct{ left int }
 
 func (c *cutShort) Read(p []byte) (int, error) {
@@ -287,7 +285,7 @@ func cancelled(t *testing.T, s blob.Store) {
 	isMissing(t, s, "a")
 }
 
-// whole checks that readers see one put or another, never a mixture and never a part.
+// whole checks that readers see one put or another, never a mixture or a part.
 func whole(t *testing.T, s blob.Store) {
 	const size, writers, rounds = 200_000, 3, 15
 	put(t, s, "d/shared", strings.Repeat("0", size))

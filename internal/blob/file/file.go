@@ -1,4 +1,4 @@
-// Package file keeps blobs as files under one directory.
+// Package file stores blobs as files under one directory.
 package file
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 )
 
-// Store implements blob.Store. The blob "a/b" is the file blobs/a/b~: no name has a "~", so a blob may be called as other
-// blobs' directory is.
+// Store implements blob.Store. The blob "a/b" is the file blobs/a/b~: no name contains "~", so a blob may have the name of another blob's
+// directory.
 type Store struct {
 	root *os.Root
 	puts atomic.Int64
@@ -33,11 +33,11 @@ const (
 	blobs  = "blobs"
 	temps  = "tmp"
 	suffix = "~"
-	// abandoned is the age at which an unfinished file belongs to a process that is gone.
+	// abandoned is the age at which an unfinished file belongs to a process that does not exist any more.
 	abandoned = 24 * time.Hour
 )
 
-// Open keeps blobs in the directory, which is made when it does not exist. Symbolic links in it lead nowhere outside.
+// Open stores blobs in the directory, which it creates if it does not exist. Symbolic links in it cannot lead outside.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open blobs: %w", err)
@@ -53,10 +53,10 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Close gives the directory back.
+// Close closes the directory.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Sweep implements blob.Sweeper: it removes what was being written when a process died.
+// Sweep implements blob.Sweeper: it removes files that were being written when a process died.
 func (s *Store) Sweep(ctx context.Context) error {
 	left, err := fs.ReadDir(s.root.FS(), temps)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// Put implements blob.Store. The bytes are on the disk when it returns.
+// Put implements blob.Store. The bytes are on disk when it returns.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, fmt.Errorf("put blob: %w", err)
@@ -98,7 +98,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 		if e := s.root.Remove(temp); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // the operator may make room
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // the operator may free space
 			err = fmt.Errorf("%w: %w", blob.ErrUnavailable, err)
 		}
 		return 0, fmt.Errorf("put blob %s: %w", name, err)
@@ -122,7 +122,7 @@ func (s *Store) write(ctx context.Context, temp string, r io.Reader) (n int64, e
 func (s *Store) place(temp, to string) error {
 	dir := path.Dir(to)
 	var err error
-	for range 10 { // a Remove may take the directory away in between
+	for range 10 { // a Remove may delete the directory in between
 		if err = s.root.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -133,7 +133,7 @@ func (s *Store) place(temp, to string) error {
 	if err != nil {
 		return err
 	}
-	// Each directory on the way may be new, and is durable only when the one above it is.
+	// Each directory on the path may be new, and is durable only after the one above it was synced.
 	for ; dir != "."; dir = path.Dir(dir) {
 		if err := s.sync(dir); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (s *Store) place(temp, to string) error {
 func (s *Store) sync(dir string) error {
 	d, err := s.root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // removed already, and the blob with it
+		return nil // already removed, and the blob with it
 	}
 	if err != nil {
 		return err
@@ -166,8 +166,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// Get implements blob.Store. What is read stays as it was when it was opened, whatever replaces or removes the blob. An
-// offset beyond the end gives nothing.
+// Get implements blob.Store. An open blob can be read unchanged even if it is replaced or removed. An offset after the end reads nothing.
 func (s *Store) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	if err := blob.CheckName(name); err != nil {
 		return nil, fmt.Errorf("get blob: %w", err)

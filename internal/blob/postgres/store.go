@@ -1,7 +1,6 @@
-// Package postgres keeps blobs in a PostgreSQL database, where every server reaches them. A blob is written piece by
-// piece, each in a transaction of its own, and gets its name when it is whole: memory, statements and transactions stay
-// small whatever its size, and a deadline holds for each piece and not for the whole. The tables belong to the schema
-// of the executions (store/postgres).
+// Package postgres stores blobs in a PostgreSQL database, where every server can reach them. A blob is written piece by piece, each in its
+// own transaction, and gets its name when it is complete. So memory, statements and transactions stay small for any size, and a deadline
+// applies to each piece and not to the whole. The tables belong to the schema of the executions (store/postgres).
 package postgres
 
 import (
@@ -20,16 +19,16 @@ import (
 )
 
 const (
-	// pieceSize is how much of a blob is one row, and about how much memory a put or a get takes.
+	// pieceSize is the size of a blob's piece, which is one row, and approximately the memory of a put or a get.
 	pieceSize = 256 << 10
-	// keepLoose is how long the pieces of a content without a name stay: of one that is being written, since its last
-	// piece; of one that was removed or replaced, for those that are reading it.
+	// keepLoose is how long the pieces of a content without a name are kept: for one that is being written, since its last piece; for one that
+	// was removed or replaced, for its readers.
 	keepLoose = 15 * time.Minute
-	// removeNames is how many names one statement of a removal takes away: a prefix may hold any number of blobs, and a long
-	// transaction would hold up vacuuming. 2,000 take about 20 ms.
+	// removeNames is how many names one statement of a removal deletes: a prefix may match any number of blobs, and a long transaction would
+	// delay vacuuming. 2,000 take about 20 ms.
 	removeNames = 2000
-	// sweepContents, sweepPieces and sweepBytes bound what one statement of a sweep removes: 500 small contents, or 128 pieces
-	// of full size with their 17,000 rows in PostgreSQL's table for large values.
+	// sweepContents, sweepPieces and sweepBytes limit what one statement of a sweep removes: 500 small contents, or 128 pieces of full size
+	// with their 17,000 rows in PostgreSQL's table for large values.
 	sweepContents, sweepPieces, sweepBytes = 500, 2000, 32 << 20
 )
 
@@ -44,18 +43,16 @@ var (
 	_ blob.Sweeper = (*Store)(nil)
 )
 
-// New keeps blobs in the tables of a schema, whose name is given as statements write it. The pool is the store's from then
-// on.
+// New stores blobs in the tables of a schema, whose name must be quoted as in statements. The store owns the pool from then on.
 func New(pool *pgpool.Pool, schema string) *Store { return &Store{pool: pool, sql: render(schema)} }
 
-// Close ends the connections once what is under way has ended.
+// Close closes the connections once running operations have ended.
 func (s *Store) Close() error {
 	s.pool.Close()
 	return nil
 }
 
-// Put implements blob.Store. What was put is durable when it returns. What a put that broke off has written goes with a
-// later Sweep.
+// Put implements blob.Store. The blob is durable when it returns. A later Sweep removes what a failed put has written.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, fmt.Errorf("put blob: %w", err)
@@ -90,7 +87,7 @@ func (s *Store) put(ctx context.Context, name string, r io.Reader) (int64, error
 	return size, err
 }
 
-// write writes the pieces of a content, of which the first has been read, and names it.
+// write writes the pieces of a content, of which the first was already read, and gives it its name.
 func (s *Store) write(ctx context.Context, name string, content int64, piece []byte, r io.Reader) (size int64, err error) {
 	n := len(piece)
 	for number := 0; n > 0; number++ {
@@ -109,7 +106,7 @@ func (s *Store) write(ctx context.Context, name string, content int64, piece []b
 	return size, written(named)
 }
 
-// written tells whether a statement found the content that it was to go on with.
+// written returns an error if a statement did not find the content to which it writes.
 func written(rows int64) error {
 	if rows == 0 {
 		return fmt.Errorf("%w: nothing was written to it for %s and it was given up", blob.ErrUnavailable, keepLoose)
@@ -117,7 +114,7 @@ func written(rows int64) error {
 	return nil
 }
 
-// add writes a piece. It need not be on the disk before the name is: the log of the database is written in order.
+// add writes a piece. It need not be on disk before the name is, because the database's log is written in order.
 func (s *Store) add(ctx context.Context, content int64, number int, data []byte) error {
 	var b pgx.Batch
 	b.Queue(s.sql.lazily)
@@ -140,8 +137,8 @@ func (s *Store) add(ctx context.Context, content int64, number int, data []byte)
 	return written(tag.RowsAffected())
 }
 
-// drop gives a content up whose put has failed, so that the next sweep need not wait for it. What it cannot do the time
-// does.
+// drop gives up the content of a failed put, so that the next sweep need not wait for its time. If it fails, the content is given up when
+// its time has passed.
 func (s *Store) drop(ctx context.Context, content int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -151,8 +148,8 @@ func (s *Store) drop(ctx context.Context, content int64) {
 	})
 }
 
-// Get implements blob.Store. What is read stays as it was when it was opened, for a quarter of an hour after it was
-// replaced or removed; then reading ends with an error.
+// Get implements blob.Store. An open blob can be read unchanged for a quarter of an hour after it was replaced or removed; then reading
+// ends with an error.
 func (s *Store) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	if err := blob.CheckName(name); err != nil {
 		return nil, fmt.Errorf("get blob: %w", err)
@@ -178,8 +175,8 @@ type reader struct {
 	name    string
 	content int64
 	size    int64
-	at      int64  // offset of what is read next
-	have    []byte // read and not handed out yet
+	at      int64  // offset of the next read
+	have    []byte // read and not returned yet
 }
 
 // Read implements io.Reader.
@@ -218,7 +215,7 @@ func (r *reader) fetch() error {
 // Close implements io.Closer.
 func (r *reader) Close() error { return nil }
 
-// Remove implements blob.Store, a page of names in each transaction. The pieces go with a later Sweep.
+// Remove implements blob.Store, with a page of names in each transaction. A later Sweep removes the pieces.
 func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
 	for _, prefix := range prefixes {
 		if err := blob.CheckName(prefix); err != nil {
@@ -239,7 +236,7 @@ func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
 	}
 }
 
-// Sweep implements blob.Sweeper. Any number of servers may do it at once.
+// Sweep implements blob.Sweeper. Any number of servers may call it concurrently.
 func (s *Store) Sweep(ctx context.Context) error {
 	for {
 		var found int64
@@ -252,15 +249,15 @@ func (s *Store) Sweep(ctx context.Context) error {
 	}
 }
 
-// query runs a statement that answers with one row. It is one round trip or, when the connection does not know the statement
-// yet, two, and has the time of one.
+// query runs a statement that returns one row. It takes one round trip or, if the connection has not prepared the statement yet, two, with
+// the time limit of one.
 func (s *Store) query(ctx context.Context, sql string, args []any, into ...any) error {
 	return translate(ctx, s.pool.Use(ctx, func(ctx context.Context, c *pgpool.Conn) error {
 		return c.QueryRow(ctx, sql, args...).Scan(into...)
 	}))
 }
 
-// translate says in the port's words what went wrong with a statement.
+// translate converts a statement's error to an error of the port.
 func translate(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) {
 		return err

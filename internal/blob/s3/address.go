@@ -15,30 +15,30 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 )
 
-// Scheme begins the address of a bucket.
+// Scheme is the start of a bucket's address.
 const Scheme = "s3://"
 
-// maxPrefix leaves a key within the 1,024 bytes that services allow, with the longest name of a blob.
+// maxPrefix keeps a key with the longest blob name within the 1,024 bytes that services allow.
 const maxPrefix = 20
 
-// Address is where blobs lie and how they are reached, as s3://BUCKET/PREFIX?endpoint=… says it.
+// Address is the location of blobs and how to reach it, as in s3://BUCKET/PREFIX?endpoint=….
 type Address struct {
 	Bucket    string
 	Prefix    string // empty, or ends in "/"
 	Endpoint  *url.URL
-	Region    string // empty: the service is asked
+	Region    string // empty: ask the service
 	Lookup    minio.BucketLookupType
-	SSE       encrypt.ServerSide // nil: as the bucket does it
-	accessKey string             // of the URL; empty: from where AWS's programs have them
+	SSE       encrypt.ServerSide // nil: the bucket's default
+	accessKey string             // from the URL; empty: use the sources of AWS's programs
 	secretKey string
 }
 
-// String is the address for messages, without its secrets.
+// String returns the address for messages, without its secrets.
 func (a Address) String() string {
 	return Scheme + a.Bucket + "/" + a.Prefix + " at " + a.Endpoint.String()
 }
 
-// Client is the library's client for it.
+// Client returns the library's client for the address.
 func (a Address) Client() (*minio.Core, error) { return a.client(newPatience()) }
 
 func (a Address) client(transport http.RoundTripper) (*minio.Core, error) {
@@ -47,7 +47,7 @@ func (a Address) client(transport http.RoundTripper) (*minio.Core, error) {
 	})
 }
 
-// Parse reads an address. What it does not say is taken from the environment by AWS's names, where these have it.
+// Parse parses an address. Missing parts are read from the environment variables of AWS's programs, if set.
 func Parse(text string, getenv func(string) string) (Address, error) {
 	u, err := url.Parse(text)
 	if err != nil || astray(u, text) {
@@ -86,10 +86,10 @@ func Parse(text string, getenv func(string) string) (Address, error) {
 	}
 	a.Region = cmp.Or(query.Get("region"), getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION"))
 	if a.Region == "" && !s3utils.IsAmazonEndpoint(*a.Endpoint) {
-		a.Region = "us-east-1" // what services without regions are built to expect
+		a.Region = "us-east-1" // the region that services without regions expect
 	}
 	switch style := query.Get("path_style"); style {
-	case "": // as the library knows it of AWS and some others; else by path
+	case "": // automatic for AWS and some others that the library knows; else by path
 	case "true":
 		a.Lookup = minio.BucketLookupPath
 	case "false":
@@ -101,8 +101,8 @@ func Parse(text string, getenv func(string) string) (Address, error) {
 	return a, err
 }
 
-// astray reports whether what was read as a bucket and what follows it may be a part of a secret with characters that end it in a
-// URL: the "@" behind a secret is not where one stands, or a bucket has a port.
+// astray reports whether the text read as a bucket may be part of a secret that contains a character which ends it in a URL: the "@" after
+// a secret is in the wrong place, or a bucket has a port.
 func astray(u *url.URL, text string) bool {
 	before := strings.TrimPrefix(text, Scheme)
 	if end := strings.IndexAny(before, "/?#"); end >= 0 {
@@ -120,7 +120,7 @@ func endpoint(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		if strings.Contains(text, "@") { // what stands before it may be a secret
+		if strings.Contains(text, "@") { // the text before it may be a secret
 			text = "…" + text[strings.LastIndex(text, "@"):]
 		}
 		return nil, fmt.Errorf("endpoint=%.80s is not the address of a service: write https://HOST or http://HOST:PORT, without a path; the bucket stands in s3://BUCKET", text)

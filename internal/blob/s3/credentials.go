@@ -12,7 +12,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// credentials are those of the address, or come from where AWS's programs have them.
+// credentials returns those of the address, or of the sources of AWS's programs.
 func (a Address) credentials() *credentials.Credentials {
 	if a.accessKey != "" {
 		return credentials.NewStaticV4(a.accessKey, a.secretKey, "")
@@ -20,9 +20,9 @@ func (a Address) credentials() *credentials.Credentials {
 	return credentials.New(newChain())
 }
 
-// chain asks for keys in the order of AWS's programs: the environment and the files it names, the shared file, then the roles
-// that a token, a container or the machine stands for. The library's own chain drops the errors and goes on without keys, so that a
-// moment without the token service would be taken for a refusal.
+// chain tries the sources of keys in the order of AWS's programs: the environment and the files that it names, the shared file, then the
+// roles of a token, a container or the machine. The library's own chain drops the errors and continues without keys, so that a short outage
+// of the token service would be taken for a refusal.
 type chain struct {
 	providers []credentials.Provider
 	current   credentials.Provider
@@ -32,14 +32,14 @@ func newChain() *chain {
 	c := &chain{providers: []credentials.Provider{&environment{}, &credentials.FileAWSCredentials{}}}
 	machine := !strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true")
 	if machine || os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "" {
-		// Outside of AWS nothing answers at the address that a machine's role is asked for.
+		// Outside of AWS, nothing answers at the address for a machine's role.
 		patient := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 2 * time.Second}).DialContext}
 		c.providers = append(c.providers, &credentials.IAM{Client: &http.Client{Transport: patient, Timeout: 10 * time.Second}, Endpoint: roleEndpoint()})
 	}
 	return c
 }
 
-// roleEndpoint is where a role's keys are asked for, as the variables of AWS's programs name it; empty: where AWS has it.
+// roleEndpoint returns the endpoint for a role's keys from the variables of AWS's programs; empty: AWS's default.
 func roleEndpoint() string {
 	switch {
 	case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
@@ -79,10 +79,10 @@ func (c *chain) Retrieve() (credentials.Value, error) { return c.RetrieveWithCre
 // IsExpired implements credentials.Provider.
 func (c *chain) IsExpired() bool { return c.current == nil || c.current.IsExpired() }
 
-// environment reads keys from variables, or from the files that variables name: AWS_ACCESS_KEY_ID_FILE and its like.
+// environment reads keys from variables, or from files that variables name, such as AWS_ACCESS_KEY_ID_FILE.
 type environment struct{ until time.Time }
 
-// reread is how long keys of files hold: a file may be written anew, as a mounted secret is.
+// reread is how long keys from files are cached, because a file may be rewritten, like a mounted secret.
 const reread = time.Minute
 
 // RetrieveWithCredContext implements credentials.Provider.

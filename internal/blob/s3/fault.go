@@ -15,27 +15,27 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 )
 
-// answer is what the service said, if it was the service.
+// answer returns the service's error response, if err is one.
 func answer(err error) (minio.ErrorResponse, bool) {
 	var e minio.ErrorResponse
 	ok := errors.As(err, &e)
 	return e, ok
 }
 
-// status is the status of the service's answer; 0: there is none.
+// status returns the status of the service's answer; 0: there is none.
 func status(err error) int {
 	e, _ := answer(err)
 	return e.StatusCode
 }
 
-// unsupported reports whether the service does not know such a request.
+// unsupported reports whether the service does not support the request.
 func unsupported(err error) bool {
 	e, ok := answer(err)
 	return ok && (e.Code == minio.NotImplemented || e.Code == minio.MethodNotAllowed || e.StatusCode == http.StatusNotImplemented || e.StatusCode == http.StatusMethodNotAllowed)
 }
 
-// fault says in the port's words what went wrong: blob.ErrNotFound, blob.ErrUnavailable, or an error that trying again does not
-// change. What an operator can cure is unavailable until then: keys that have expired lose no blob.
+// fault converts an error to one of the port: blob.ErrNotFound, blob.ErrUnavailable, or an error that a retry does not change. An error
+// that an operator can fix is ErrUnavailable until then: no blob is lost because of expired keys.
 func (s *Store) fault(ctx context.Context, err error) error {
 	found, curable := s.diagnose(ctx, err)
 	if curable {
@@ -44,7 +44,7 @@ func (s *Store) fault(ctx context.Context, err error) error {
 	return found
 }
 
-// diagnose says what went wrong, and whether it goes on until the operator changes what the error says.
+// diagnose explains an error, and reports whether it persists until the operator changes what the explanation says.
 func (s *Store) diagnose(ctx context.Context, err error) (found error, curable bool) {
 	if err == nil {
 		return nil, false
@@ -71,8 +71,8 @@ func (s *Store) diagnose(ctx context.Context, err error) (found error, curable b
 	return fmt.Errorf("%s: %s: %w", s.at, e.Code, err), false
 }
 
-// passes reports whether a request that got this error code may succeed when it is sent again. The HTTP status is not
-// looked at, because services send different ones for the same code. A body that was damaged on its way is such a case.
+// passes reports whether a repetition of the request that got this error code may succeed. It ignores the HTTP status, because services
+// send different ones for the same code. A body that was damaged on its way is one of these errors.
 func passes(code string) bool {
 	switch code {
 	case "QuotaExceeded", "RequestTimeout", "OperationAborted", minio.IncompleteBody, minio.BadDigest, minio.XAmzContentSHA256Mismatch:
@@ -81,7 +81,7 @@ func passes(code string) bool {
 	return strings.HasPrefix(code, "SlowDown")
 }
 
-// cure is what the operator must change; empty: nothing that is known.
+// cure says what the operator must change; empty: unknown.
 func (s *Store) cure(e minio.ErrorResponse) string {
 	switch e.Code {
 	case minio.NoSuchBucket:
@@ -109,7 +109,7 @@ func (s *Store) cure(e minio.ErrorResponse) string {
 	return ""
 }
 
-// unanswered tells what is wrong with the way to the service from what may pass.
+// unanswered explains an error without an answer, and separates wrong settings from errors that may pass.
 func (s *Store) unanswered(err error) (found error, curable bool) {
 	var (
 		missing   noCredentials

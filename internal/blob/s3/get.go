@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 )
 
-// Get implements blob.Store. What is read stays as it was when it was opened: where the connection breaks reading goes on at
-// its place, in the same object or not at all.
+// Get implements blob.Store. An open blob is read unchanged: when the connection breaks, reading continues at its position in the same
+// object, or fails.
 func (s *Store) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	if err := blob.CheckName(name); err != nil {
 		return nil, fmt.Errorf("get blob: %w", err)
@@ -30,26 +30,26 @@ func (s *Store) Get(ctx context.Context, name string, offset int64) (io.ReadClos
 	return r, nil
 }
 
-// reader reads an object, over as many connections as it takes.
+// reader reads an object over as many connections as necessary.
 type reader struct {
 	store *Store
 	ctx   context.Context
 	name  string
-	at    int64         // offset of what is read next
-	end   int64         // offset of the end; -1: the service has not said it
+	at    int64         // offset of the next read
+	end   int64         // offset of the end; -1: unknown
 	etag  string        // of the object
-	body  io.ReadCloser // nil: nothing is left
+	body  io.ReadCloser // nil: there is none
 	idle  int           // connections that broke since the last byte
-	over  error         // why reading cannot go on
+	over  error         // error that ends the reading
 }
 
 var errReplaced = errors.New("it has been replaced meanwhile")
 
-// open asks for the object from its offset on.
+// open requests the object from the reader's offset on.
 func (r *reader) open() error {
 	s := r.store
 	var opts minio.GetObjectOptions
-	if r.at > 0 { // an empty object has no first byte to ask for
+	if r.at > 0 { // an empty object has no first byte
 		if err := opts.SetRange(r.at, 0); err != nil {
 			return err
 		}
@@ -67,11 +67,11 @@ func (r *reader) open() error {
 		return s.fault(r.ctx, err)
 	}
 	if want := fmt.Sprintf("bytes %d-", r.at); r.at > 0 && !strings.HasPrefix(header.Get("Content-Range"), want) {
-		_ = body.Close() // nothing of it is used
+		_ = body.Close() // it is not used
 		return fmt.Errorf("the service answered a request for the bytes from %d on with %q", r.at, header.Get("Content-Range"))
 	}
-	if r.etag != "" && info.ETag != r.etag { // If-Match is not known to every service and proxy
-		_ = body.Close() // nothing of it is used
+	if r.etag != "" && info.ETag != r.etag { // not every service and proxy supports If-Match
+		_ = body.Close() // it is not used
 		return errReplaced
 	}
 	if r.etag == "" {
@@ -113,7 +113,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 }
 
-// again goes on at the same place over another connection.
+// again continues at the same position over another connection.
 func (r *reader) again(broken error) error {
 	_ = r.body.Close() // it is broken
 	if r.idle++; r.idle > tries || r.etag == "" {

@@ -15,25 +15,26 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
-	// headerTimeout is how long a request without a body may go unanswered, and a body that is read may be silent.
+	// headerTimeout is how long a request without a body may be unanswered, and how long a body that is being read may be silent.
 	headerTimeout = 30 * time.Second
-	// bodyTimeout is how long a request may go unanswered whose body is sent, since the last of it was taken. A part has 5 MiB, and those
-	// of many blobs may share a slow way: twenty at once take 100 s at 1 MB/s, and a bound on the whole would end all of them each time.
+	// bodyTimeout is how long a request with a body may be unanswered after its last bytes were sent. A part has 5 MiB, and parts of many
+	// blobs may share a slow connection: twenty at the same time take 100 s at 1 MB/s, and a limit on the whole request would end all of them
+	// each time.
 	bodyTimeout = time.Minute
-	// assembleTimeout is how long a service may take to make one object of parts, which some do by copying them.
+	// assembleTimeout is how long a service may take to assemble an object from parts, which some do by copying them.
 	assembleTimeout = 5 * time.Minute
 )
 
 var (
 	errSilent = errors.New("the service did not answer in time")
 	errTaken  = errors.New("the request has ended")
-	// errForeign is a 404 of what stands before a service, such as a router that knows of no service just now. The library would
-	// take it for the answer that there is no such object.
+	// errForeign is a 404 from a component in front of the service, such as a router that has no service at the moment. The library would take
+	// it for the answer that the object does not exist.
 	errForeign = errors.New("404 was not answered in XML, as a service does it")
 )
 
-// patience is a transport on which every wait has an end, and which reads the service's clock. The end is that of one try: the
-// library tries again after it.
+// patience is a transport that limits every wait, and that reads the service's clock. The limit is for one try: the library tries again
+// after it.
 type patience struct {
 	http.RoundTripper
 	idle func()
@@ -47,12 +48,12 @@ func newPatience() *patience {
 		TLSHandshakeTimeout: connectTimeout,
 		MaxIdleConnsPerHost: 32,
 		IdleConnTimeout:     time.Minute,
-		DisableCompression:  true, // bytes come as they were put
+		DisableCompression:  true, // content must arrive as it was put
 	}
 	return &patience{RoundTripper: t, idle: t.CloseIdleConnections}
 }
 
-// CloseIdleConnections is what http.Client calls.
+// CloseIdleConnections is called by http.Client.
 func (p *patience) CloseIdleConnections() { p.idle() }
 
 func allowed(r *http.Request) time.Duration {
@@ -74,7 +75,7 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.WithContext(ctx)
 	if r.Body != nil {
 		body := &lent{ReadCloser: r.Body, left: r.ContentLength, moves: func() { watch.Reset(most) }}
-		defer watch.Stop() // after the last of the body was taken, if it was taken late
+		defer watch.Stop() // from the time when the last bytes of the body were sent, if that was later
 		defer body.takeBack()
 		r.Body = body
 	}
@@ -88,28 +89,28 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if kind := resp.Header.Get("Content-Type"); resp.StatusCode == http.StatusNotFound && r.Method != http.MethodHead && !strings.Contains(kind, "xml") {
-		_ = resp.Body.Close() // nothing of it is used
+		_ = resp.Body.Close() // it is not used
 		cancel(nil)
 		return nil, fmt.Errorf("%w, but with %.60q", errForeign, kind)
 	}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		answered := time.Now()
-		// A date is cut to its second, and was written about in the middle of the round trip.
+		// A date is truncated to seconds, and was written approximately in the middle of the round trip.
 		p.skew.Store(int64(at.Add(time.Second / 2).Sub(sent.Add(answered.Sub(sent) / 2))))
 	}
 	resp.Body = &watched{ReadCloser: resp.Body, cause: ctx, watch: watch, cancel: cancel}
 	return resp, nil
 }
 
-// lent is the body of a request for as long as the request lasts. The transport may go on reading a body after it has
-// returned, when the service answers early or the connection breaks; the library reads the same bytes for its next try by then, and
-// the store may have filled their buffer again.
+// lent gives the transport access to a request's body only during the request. The transport may continue to read a body after it has
+// returned, when the service answers early or the connection breaks. By then the library reads the same bytes for its next try, and the
+// store may have refilled their buffer.
 type lent struct {
 	io.ReadCloser
 	mu    sync.Mutex
 	left  int64
 	taken bool
-	moves func() // is called when the transport has taken some of it
+	moves func() // called when the transport has read some of it
 }
 
 func (l *lent) takeBack() {
@@ -123,7 +124,7 @@ func (l *lent) Read(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.taken && l.left <= 0 {
-		return 0, io.EOF // the transport looks for more than it was promised, and keeps the connection when there is none
+		return 0, io.EOF // the transport checks that there are no extra bytes, and keeps the connection if there are none
 	}
 	if l.taken {
 		return 0, errTaken
@@ -136,7 +137,7 @@ func (l *lent) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watched is a body of which every read has an end.
+// watched is a body with a time limit for every read.
 type watched struct {
 	io.ReadCloser
 	cause  context.Context

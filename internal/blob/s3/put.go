@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// smallSize is what is read of a blob before it takes a buffer of the size of a part: most blobs end within it.
+	// smallSize is how much of a blob is read before a buffer of the size of a part is used: most blobs are smaller.
 	smallSize = 128 << 10
-	// partSize is how much of a large blob is one request: no less is allowed, and at most 10,000 parts are, which makes
-	// 52 GB. Twice the buffers is what the heap grows to: with 8 MiB a put of 16 GB took a process 46 MB.
+	// partSize is the size of the parts of a large blob: smaller ones are not allowed, and at most 10,000 parts are, which makes 52 GB. The
+	// heap grows to twice the buffers: with 8 MiB, a put of 16 GB needed 46 MB in a process.
 	partSize, maxParts = 5 << 20, 10_000
-	// inFlight is how many parts of one blob are under way at once, and how many buffers it takes.
+	// inFlight is how many parts of one blob are being sent at the same time, and how many buffers it uses.
 	inFlight = 2
-	// abandoned is the age at which an upload that has not ended belongs to a process that is gone.
+	// abandoned is the age at which an unfinished upload belongs to a process that does not exist any more.
 	abandoned = 24 * time.Hour
-	// abortTimeout is how long giving up an upload may take. What it leaves a sweep removes.
+	// abortTimeout is how long aborting an upload may take. A sweep removes the rest.
 	abortTimeout = 10 * time.Second
-	// mark names the random value by which an upload knows its own object again: ETags are made of other things in each service.
+	// mark names the random value by which an upload recognizes its own object, because ETags are computed differently in each service.
 	mark = "Pawl-Put"
 )
 
@@ -38,7 +38,7 @@ var (
 	parts  = sync.Pool{New: func() any { return new([partSize]byte) }}
 )
 
-// Put implements blob.Store. It takes two buffers of 5 MiB for a blob of any size above that, and 128 KiB for a small one.
+// Put implements blob.Store. It uses two buffers of 5 MiB for a blob of any larger size, and 128 KiB for a small one.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, fmt.Errorf("put blob: %w", err)
@@ -76,16 +76,16 @@ func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error)
 	return s.putWhole(ctx, key, part[:smallSize+n])
 }
 
-// putWhole stores a blob by one request. Its answer may be lost each time that it is tried, and then the blob may be there
-// although this returns an error; the bytes are those that the next try puts.
+// putWhole stores a blob with one request. If the answer to every try is lost, the blob may exist although this returns an error; then the
+// next put stores the same bytes.
 func (s *Store) putWhole(ctx context.Context, key string, content []byte) (int64, error) {
-	opts := minio.PutObjectOptions{ServerSideEncryption: s.at.SSE, DisableContentSha256: true} // not in chunks: the sum is known before
+	opts := minio.PutObjectOptions{ServerSideEncryption: s.at.SSE, DisableContentSha256: true} // not in chunks: the sum is known
 	_, err := s.core.PutObject(ctx, s.at.Bucket, key, bytes.NewReader(content), int64(len(content)), "", sum(content), opts)
 	return int64(len(content)), s.putFault(ctx, err)
 }
 
-// putFault is the fault of a put. An upload or a part that is not there any more was given up by a sweep or by a rule of the
-// bucket: everything is to be put again.
+// putFault converts the error of a put. An upload or a part that does not exist any more was removed by a sweep or by a rule of the bucket:
+// the whole blob must be put again.
 func (s *Store) putFault(ctx context.Context, err error) error {
 	e, _ := answer(err)
 	found := s.fault(ctx, err)
@@ -95,22 +95,22 @@ func (s *Store) putFault(ctx context.Context, err error) error {
 	return found
 }
 
-// sum is what the service checks the bytes against.
+// sum returns the SHA-256 with which the service checks the bytes.
 func sum(content []byte) string {
 	h := sha256.Sum256(content)
 	return hex.EncodeToString(h[:])
 }
 
-// upload is a blob that is put in parts.
+// upload is a put in parts.
 type upload struct {
 	*Store
 	key, id, mark string
 	size          int64
-	mu            sync.Mutex // of done
+	mu            sync.Mutex // for done
 	done          []minio.CompletePart
 }
 
-// putParts stores a blob of which one part has been read. It gives the buffer back.
+// putParts stores a blob of which one part was already read. It releases the buffer.
 func (s *Store) putParts(ctx context.Context, key string, part *[partSize]byte, r io.Reader) (int64, error) {
 	u := &upload{Store: s, key: key, mark: rand.Text()}
 	var err error
@@ -129,7 +129,7 @@ func (s *Store) putParts(ctx context.Context, key string, part *[partSize]byte, 
 	return u.size, nil
 }
 
-// send reads what is left and sends it, a part while the next is read.
+// send reads the rest and sends it, each part while the next one is read.
 func (u *upload) send(ctx context.Context, part *[partSize]byte, r io.Reader) error {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -139,7 +139,7 @@ func (u *upload) send(ctx context.Context, part *[partSize]byte, r io.Reader) er
 	for range inFlight - 1 {
 		free <- parts.Get().(*[partSize]byte)
 	}
-	defer func() { // every buffer comes back, also when the reader panics: those under way when their requests have ended
+	defer func() { // every buffer is released, even if the reader panics; those in use, when their requests have ended
 		fail(nil)
 		if part != nil {
 			free <- part
@@ -181,7 +181,7 @@ func (u *upload) send(ctx context.Context, part *[partSize]byte, r io.Reader) er
 	return u.cause(ctx, within)
 }
 
-// cause is why parts are not sent any more, if so.
+// cause returns why no more parts are sent, or nil.
 func (u *upload) cause(ctx, within context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -201,8 +201,8 @@ func (u *upload) sendPart(ctx context.Context, number int, content []byte) error
 	return nil
 }
 
-// complete makes an object of the parts. After an answer that was lost, and after the error of a second try that no longer
-// finds the upload, the object itself says whether it is this upload's.
+// complete assembles the object from the parts. If an answer was lost, or if a second try no longer finds the upload, the object itself
+// shows whether it is from this upload.
 func (u *upload) complete(ctx context.Context) error {
 	_, err := u.core.CompleteMultipartUpload(ctx, u.at.Bucket, u.key, u.id, u.done, minio.PutObjectOptions{})
 	if err == nil || ctx.Err() != nil {
@@ -215,14 +215,14 @@ func (u *upload) complete(ctx context.Context) error {
 	return u.putFault(ctx, err)
 }
 
-// abort gives an upload up, also when the caller's context has ended. A part that the service is still writing may outlive the first
-// request, so the request is repeated until the service knows no such upload. A part that the service writes after that makes the upload
-// appear again; the sweep removes it a day later.
+// abort aborts an upload, even if the caller's context has ended. A part that the service is still writing may survive the first request,
+// so the request is repeated until the service does not know the upload any more. A part that the service writes after that makes the
+// upload appear again; a sweep removes it a day later.
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
 	for range tries {
-		if u.core.AbortMultipartUpload(ctx, u.at.Bucket, u.key, u.id) != nil { // what it cannot do a sweep does
+		if u.core.AbortMultipartUpload(ctx, u.at.Bucket, u.key, u.id) != nil { // a sweep does the rest
 			return
 		}
 	}

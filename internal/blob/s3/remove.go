@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// lists is how many prefixes are listed at once, where each takes a list of its own.
+	// lists is how many prefixes are listed concurrently, if each needs its own list.
 	lists = 16
-	// batch is how many keys one request removes or lists, which is the most that services allow.
+	// batch is how many keys one request removes or lists, which is the maximum of services.
 	batch = 1000
 )
 
-// Remove implements blob.Store. A reader goes on over the connection that it has.
+// Remove implements blob.Store. A reader continues over its open connection.
 func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
 	for _, prefix := range prefixes {
 		if err := blob.CheckName(prefix); err != nil {
@@ -64,8 +64,8 @@ func (s *Store) remove(ctx context.Context, prefixes []string) error {
 	return context.Cause(within)
 }
 
-// find finds the keys of names and of those beneath them. A name's own key is not looked for: removing one that is not there
-// is no error.
+// find finds the keys of names and of the names below them. It does not check a name's own key, because removing a missing one is not an
+// error.
 func (s *Store) find(ctx context.Context, names []string, keys chan<- string) error {
 	for _, name := range names {
 		if err := give(ctx, keys, s.key(name)); err != nil {
@@ -92,8 +92,7 @@ func give(ctx context.Context, keys chan<- string, key string) error {
 	}
 }
 
-// runs puts names in the order of the keys beneath them, apart by what they begin with up to a "/". Names beneath others are left
-// out.
+// runs sorts names in the order of the keys below them, in groups by their part before the first "/". Names below other names are left out.
 func runs(names []string) (all [][]string) {
 	sorted := make([]string, len(names))
 	for i, name := range names {
@@ -114,15 +113,14 @@ func runs(names []string) (all [][]string) {
 	return all
 }
 
-// top is the first part of a name.
+// top returns the first part of a name.
 func top(name string) string {
 	part, _, _ := strings.Cut(name, "/")
 	return part
 }
 
-// walk finds the keys beneath sorted names by listing all keys from the first name on, as long as one list goes past many names:
-// those that retention removes follow one another, and most of them have no blobs. It returns the names that it has not
-// come to.
+// walk finds the keys below sorted names by listing all keys from the first name on, as long as one list covers many names: names that
+// retention removes are adjacent, and most of them have no blobs. It returns the names that it has not reached.
 func (s *Store) walk(ctx context.Context, names []string, keys chan<- string) (left []string, err error) {
 	beneath := func(name string) string { return s.at.Prefix + name + "/" }
 	all := names
@@ -134,7 +132,7 @@ func (s *Store) walk(ctx context.Context, names []string, keys chan<- string) (l
 			if o.Err != nil {
 				return nil, s.fault(ctx, o.Err)
 			}
-			if o.Key <= last { // the service lists in another order, or from the beginning: nothing was passed for certain
+			if o.Key <= last { // the service lists in another order, or from the beginning, so it is not certain that names were covered
 				return all, nil
 			}
 			last = o.Key
@@ -164,7 +162,7 @@ func (s *Store) walk(ctx context.Context, names []string, keys chan<- string) (l
 	return names, nil
 }
 
-// listEach finds the keys beneath names by a list for each.
+// listEach finds the keys below names with one list for each.
 func (s *Store) listEach(ctx context.Context, names []string, keys chan<- string) error {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -195,7 +193,7 @@ func (s *Store) list(ctx context.Context, name string, keys chan<- string) error
 	return ctx.Err()
 }
 
-// delete removes objects by one request, or one by one where the service knows no such request.
+// delete removes objects with one request, or one by one if the service does not support that request.
 func (s *Store) delete(ctx context.Context, keys []string) error {
 	objects := make([]minio.ObjectInfo, len(keys))
 	for i, key := range keys {

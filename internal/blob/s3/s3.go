@@ -1,6 +1,6 @@
-// Package s3 keeps blobs in a bucket of an S3 service, where every server reaches them. It holds to what all services of that
-// protocol do alike: plain puts, uploads in parts, ranges, lists and deletes; nothing depends on versions, on conditional
-// writes or on what an ETag is made of.
+// Package s3 stores blobs in a bucket of an S3 service, where every server can reach them. It uses only what all services with that
+// protocol do in the same way: plain puts, uploads in parts, ranges, lists and deletes. It does not depend on versions, conditional writes
+// or the computation of ETags.
 package s3
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 )
 
-// suffix ends each key. No name has a "~", so no key is the beginning of another up to a "/": services that keep objects as
-// files refuse a/b/c beside a/b.
+// suffix is the end of each key. No name contains "~", so no key is another key's prefix up to a "/": services that store objects as files
+// refuse a/b/c next to a/b.
 const suffix = "~"
 
-// tries is how often a request is sent at the most, with growing pauses of up to a second in between. Where the last one fails
-// as well the blobs are unavailable, and the caller decides how long it goes on.
+// tries is how often a request is sent at most, with growing pauses of up to a second in between. If the last try fails too, the blobs are
+// unavailable, and the caller decides how long to retry.
 const tries = 5
 
 // Store implements blob.Store.
@@ -35,8 +35,8 @@ var (
 	_ blob.Sweeper = (*Store)(nil)
 )
 
-// Open keeps blobs at an address, after one request that shows whether they can be reached there. An error that is no
-// blob.ErrUnavailable says what to change.
+// Open stores blobs at an address, after one request that checks whether it is reachable. An error that is not blob.ErrUnavailable says
+// what to change.
 func Open(ctx context.Context, at Address) (*Store, error) {
 	s := &Store{at: at, silence: newPatience()}
 	core, err := at.client(s.silence)
@@ -51,31 +51,31 @@ func Open(ctx context.Context, at Address) (*Store, error) {
 	return s, nil
 }
 
-// reach asks for one key of the bucket. Unlike a HEAD of the bucket, which has no body, a refusal says why.
+// reach requests one key of the bucket. Unlike for a HEAD of the bucket, which has no body, a refusal has the reason.
 func (s *Store) reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for o := range s.core.ListObjectsIter(ctx, s.at.Bucket, minio.ListObjectsOptions{Prefix: s.at.Prefix, MaxKeys: 1, Recursive: true}) {
-		found, _ := s.diagnose(ctx, o.Err) // what is to be cured is so before anything is kept here
+		found, _ := s.diagnose(ctx, o.Err) // errors that an operator can fix must be fixed before anything is stored here
 		return found
 	}
 	return ctx.Err()
 }
 
-// Close ends the connections that are idle.
+// Close closes idle connections.
 func (s *Store) Close() error {
 	s.silence.CloseIdleConnections()
 	return nil
 }
 
-// Skew is by how much the service's clock was ahead of this machine's when it last answered, to about a second.
+// Skew returns by how much the service's clock was ahead of this machine's at its last answer, to about a second.
 func (s *Store) Skew() time.Duration { return time.Duration(s.silence.skew.Load()) }
 
-// key is under which key the service has a blob.
+// key returns the service's key of a blob.
 func (s *Store) key(name string) string { return s.at.Prefix + name + suffix }
 
-// Sweep implements blob.Sweeper: it gives up the uploads of processes that are gone. Those of other programs in the same bucket are
-// left alone. A service that cannot list uploads has a rule of its own for them, or the bucket's lifecycle needs one.
+// Sweep implements blob.Sweeper: it aborts uploads of processes that do not exist any more. Uploads of other programs in the same bucket
+// are not touched. A service that cannot list uploads has its own rule for them, or the bucket needs a lifecycle rule.
 func (s *Store) Sweep(ctx context.Context) error {
 	if err := s.sweep(ctx); err != nil {
 		return fmt.Errorf("sweep blobs: %w", err)
@@ -101,7 +101,7 @@ func (s *Store) sweep(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err = s.fault(ctx, err); err != nil && !errors.Is(err, blob.ErrNotFound) { // another server may have been first
+			if err = s.fault(ctx, err); err != nil && !errors.Is(err, blob.ErrNotFound) { // another server may have been faster
 				all = errors.Join(all, fmt.Errorf("give up the upload of %s: %w", u.Key, err))
 			}
 		}

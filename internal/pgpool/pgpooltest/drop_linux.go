@@ -8,7 +8,7 @@ import (
 
 const canDrop = true
 
-// drop has the kernel throw away every packet that comes for a connection before TCP sees it.
+// drop makes the kernel drop every packet that arrives for a connection before TCP sees it.
 func drop(c net.Conn) error {
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package pgpooltest puts a proxy between a client and PostgreSQL that breaks connections as networks do.
+// Package pgpooltest puts a proxy between a client and PostgreSQL that breaks connections in the ways in which networks do.
 package pgpooltest
 
 import (
@@ -11,19 +11,19 @@ import (
 	"testing"
 )
 
-// Silence is a way in which a connection can stop answering without an end.
+// Silence is a way in which a connection can stop responding without being closed.
 type Silence string
 
 const (
-	// Swallowed is what a load balancer does whose backend is gone: it takes everything and passes on nothing.
+	// Swallowed is like a load balancer without its backend: it accepts everything and passes nothing on.
 	Swallowed Silence = "swallowed"
-	// Stalled connections take only what fits into the buffers of the kernel.
+	// Stalled connections accept only what fits into the kernel's buffers.
 	Stalled Silence = "stalled"
-	// Unacknowledged is what a dead host does: no packet has an answer, not even TCP's own. Linux only.
+	// Unacknowledged is like a dead host: no packet is answered, not even by TCP. Linux only.
 	Unacknowledged Silence = "unacknowledged"
 )
 
-// Silences are the ways that this system can play.
+// Silences returns the ways that this system can simulate.
 func Silences() []Silence {
 	if canDrop {
 		return []Silence{Swallowed, Stalled, Unacknowledged}
@@ -31,7 +31,7 @@ func Silences() []Silence {
 	return []Silence{Swallowed, Stalled}
 }
 
-// Proxy carries connections to a server.
+// Proxy passes connections on to a server.
 type Proxy struct {
 	listener net.Listener
 	to       string
@@ -42,7 +42,7 @@ type Proxy struct {
 	links   []*link
 }
 
-// link is one connection and its continuation to the server.
+// link is one connection with its continuation to the server.
 type link struct {
 	near, far net.Conn
 	silence   atomic.Pointer[Silence]
@@ -58,7 +58,7 @@ func (l *link) end() {
 	})
 }
 
-// New puts a proxy before the server that a DSN names, and returns the DSN by which clients go through the proxy.
+// New puts a proxy in front of the server of a DSN, and returns the DSN for clients of the proxy.
 func New(tb testing.TB, dsn string) (p *Proxy, through string) {
 	tb.Helper()
 	u, err := url.Parse(dsn)
@@ -107,7 +107,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// carry passes on what one end sends, until the other end is closed or the link falls silent.
+// carry passes on the bytes of one end, until the other end is closed or the link becomes silent.
 func (p *Proxy) carry(l *link, to io.Writer, from io.Reader, answers bool) {
 	b := make([]byte, 64<<10)
 	for {
@@ -135,8 +135,8 @@ func (p *Proxy) carry(l *link, to io.Writer, from io.Reader, answers bool) {
 	}
 }
 
-// Silence makes the connections of this moment silent, as when a server's host dies and another takes over: the server ends
-// their transactions, their clients are not told, and new connections work.
+// Silence makes the current connections silent, as when a server's host dies and another takes over: the server ends their transactions,
+// their clients are not notified, and new connections work.
 func (p *Proxy) Silence(tb testing.TB, how Silence) {
 	tb.Helper()
 	p.mu.Lock()
@@ -153,7 +153,7 @@ func (p *Proxy) Silence(tb testing.TB, how Silence) {
 	}
 }
 
-// Cut ends the connections of this moment.
+// Cut closes the current connections.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,12 +163,12 @@ func (p *Proxy) Cut() {
 	p.links = nil
 }
 
-// Refuse ends connections as soon as they are opened, or lets them through again.
+// Refuse closes new connections at once, or accepts them again.
 func (p *Proxy) Refuse(refuse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuses = refuse
 }
 
-// LoseAnswers ends a connection instead of passing on the server's next answer, or lets answers through again.
+// LoseAnswers closes a connection instead of passing on the server's next answer, or passes answers on again.
 func (p *Proxy) LoseAnswers(lose bool) { p.deaf.Store(lose) }

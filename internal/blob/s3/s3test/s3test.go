@@ -1,4 +1,4 @@
-// Package s3test gives tests a place in a bucket.
+// Package s3test gives tests a prefix in a bucket.
 package s3test
 
 import (
@@ -17,7 +17,7 @@ import (
 // Variable names the bucket that tests share.
 const Variable = "PAWL_TEST_S3"
 
-// URL is the address of a prefix of the test's own, which is emptied when the test ends.
+// URL returns the address of a new prefix for the test, which is emptied at its end.
 func URL(t testing.TB) *url.URL {
 	t.Helper()
 	text := os.Getenv(Variable)
@@ -38,7 +38,7 @@ func URL(t testing.TB) *url.URL {
 	return u
 }
 
-// With is a URL with one of its parameters changed.
+// With returns a URL with one changed parameter.
 func With(u *url.URL, name, value string) *url.URL {
 	changed := *u
 	q := u.Query()
@@ -47,7 +47,7 @@ func With(u *url.URL, name, value string) *url.URL {
 	return &changed
 }
 
-// Client is the library's own, for what the store does not do, with the bucket and the prefix.
+// Client returns the library's client, for operations that the store does not have, with the bucket and the prefix.
 func Client(t testing.TB, u *url.URL) (c *minio.Core, bucket, prefix string) {
 	t.Helper()
 	at, err := s3.Parse(u.String(), func(string) string { return "" })
