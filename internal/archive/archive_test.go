@@ -20,7 +20,7 @@ import (
 
 var at = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 
-// sample is an execution with every field set.
+// sample returns an execution with every field set.
 func sample(id byte) *flow.Execution {
 	return &flow.Execution{ID: flow.ID{id}, Request: flow.Request{
 		Parent: flow.ID{9}, ParentAttempt: 1, Task: "t", Index: 2, Depth: 1, Action: "a", Version: 3, Alias: "stable", Kind: flow.KindCode, Queue: "q", Priority: 4,
@@ -36,14 +36,14 @@ func sample(id byte) *flow.Execution {
 		Outcome: &flow.Outcome{Output: json.RawMessage(`{"$bytes":"no"}`), Error: &flow.Error{Code: "c", Message: "m", Details: json.RawMessage("no json")}}}
 }
 
-// Executions come out of rows as they went in, byte for byte.
+// Executions are read from rows as they were written, byte for byte.
 func TestExecution(t *testing.T) {
 	t.Parallel()
 	x := sample(1)
 	for _, v := range []reflect.Value{reflect.ValueOf(x.Request), reflect.ValueOf(x.State)} {
 		for i := range v.NumField() {
 			switch name := v.Type().Field(i).Name; name {
-			case "Owner", "Ticket", "WakeAt", "EventAt", "Cancel", "Aside", "Pause", "Inbox", "GapSince": // of what lives
+			case "Owner", "Ticket", "WakeAt", "EventAt", "Cancel", "Aside", "Pause", "Inbox", "GapSince": // only for live executions
 			default:
 				if v.Field(i).IsZero() {
 					t.Errorf("the sample has no %s: an archive may lose it", name)
@@ -71,7 +71,7 @@ func TestExecution(t *testing.T) {
 	}
 }
 
-// written is an archive of two trees, with a definition and blobs.
+// written returns an archive of two trees, with a definition and blobs.
 func written(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -112,7 +112,7 @@ func TestArchive(t *testing.T) {
 		Manifest:   func(m *Manifest) error { got = append(got, "from "+m.From); return nil },
 		Definition: func(name string, doc []byte) error { got = append(got, name[:14], string(doc)); return nil },
 		Blob: func(name string, size int64, content io.Reader) error {
-			_, err := io.ReadFull(content, make([]byte, 3)) // a part is enough
+			_, err := io.ReadFull(content, make([]byte, 3)) // it need not be read completely
 			got = append(got, fmt.Sprint(name[:9], " ", size))
 			return err
 		},
@@ -125,7 +125,7 @@ func TestArchive(t *testing.T) {
 	if n := len(got); n != 5+17 || strings.Join(got[:5], "\n") != want {
 		t.Errorf("read %d: %s", n, strings.Join(got, "\n"))
 	}
-	// Other programs read it.
+	// Other programs can read it.
 	r := tar.NewReader(bytes.NewReader(whole))
 	var names []string
 	for h, err := r.Next(); err == nil; h, err = r.Next() {
@@ -136,8 +136,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// No byte of an archive can be another, and none can be missing. Each run looks at a fifth of them, another one each
-// time: all of them took a minute with the race detector.
+// No byte of an archive can be changed, and none can be missing. Each run checks a different fifth of the bytes: all of them took a minute
+// with the race detector.
 func TestEveryByteCounts(t *testing.T) {
 	t.Parallel()
 	const part = 5
@@ -158,7 +158,7 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 }
 
-// A file of another kind is called that, and not an archive that was cut off.
+// A file of another kind is reported as such, and not as a truncated archive.
 func TestReadsNoArchive(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", "kind: workflow\n", strings.Repeat("{}\n", 1000), "\x89PNG\r\n\x1a\n", strings.Repeat("\x00", 2048)} {
@@ -168,7 +168,7 @@ func TestReadsNoArchive(t *testing.T) {
 	}
 }
 
-// A connection that breaks is no broken archive.
+// A broken connection is not reported as a broken archive.
 func TestReadingFails(t *testing.T) {
 	t.Parallel()
 	whole, gone := written(t), errors.New("connection reset")
@@ -195,7 +195,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Archives that were put together by hand, with right checksums.
+// Hand-made archives with correct checksums.
 func TestForged(t *testing.T) {
 	t.Parallel()
 	member := func(name string, content string) func(*Writer) error {
@@ -203,7 +203,7 @@ func TestForged(t *testing.T) {
 	}
 	row := func(r Row) func(*Writer) error { return func(w *Writer) error { return w.Row(&r) } }
 	id := flow.ID{1}
-	long := func(n int) func(*Writer) error { // as GNU tar writes it: the others refuse a name that does not fit
+	long := func(n int) func(*Writer) error { // in the format of GNU tar: the others refuse a name that does not fit
 		return func(w *Writer) error {
 			name := "files/" + strings.Repeat("x", n-len("files/"))
 			h := header(name, 0)
@@ -271,8 +271,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// What the writer writes, the reader reads, however long the name of a definition is: from 29 bytes on it does not fit
-// into tar's own field.
+// The reader reads everything that the writer writes, for names of definitions of any length: names from 29 bytes on do not fit into tar's
+// own field.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{20, 28, 29, 100} {
@@ -290,7 +290,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// A content of another size than was said ends the writing.
+// A content whose size differs from the announced one ends the writing.
 func TestBlobOfAnotherSize(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"short", "much too long"} {
@@ -345,7 +345,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Nothing makes the reader crash, hang or take more memory than a row has; what it accepts, it reads the same twice.
+// No input makes the reader crash, hang or use more memory than a row has; what it accepts, it reads in the same way twice.
 func FuzzRead(f *testing.F) {
 	whole := written(f)
 	f.Add(whole)
@@ -362,7 +362,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A row says one thing in one way: what a reader of JSON takes without a word is refused, except in values of users.
+// A row has only one spelling: everything that a JSON reader accepts silently is refused, except in values of users.
 func TestExactRows(t *testing.T) {
 	t.Parallel()
 	id := flow.ID{1}.Text(flow.ExecutionPrefix)

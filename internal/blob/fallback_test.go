@@ -26,7 +26,7 @@ func TestFallbackConforms(t *testing.T) {
 	blobtest.Exercise(t, func(t *testing.T) blob.Store { return blob.Fallback(open(t), open(t)) })
 }
 
-// What was kept before is found, replaced and removed like everything else; what is put goes to the new place.
+// Blobs in the old store are found, replaced and removed like all others; new ones are put into the new store.
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -78,7 +78,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// Each choice can be made, and gives its own value: also texts that look like another value, and those that a line cannot hold.
+// Each choice can be selected, and gives its own value, even texts that look like another value, and those that do not fit on a line.
 func TestEveryChoiceIsItself(t *testing.T) {
 	t.Parallel()
 	for _, enum := range []string{

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzAnswer fills in the fields of a form: what is taken is JSON of the field's kind, and what the form gives already is taken.
+// FuzzAnswer fills in the fields of a form: accepted texts give JSON of the field's kind, and prefilled values are accepted.
 func FuzzAnswer(f *testing.F) {
 	const all = `{"type":"object","required":["ok","n"],"properties":{"ok":{"type":"boolean"},"n":{"type":"integer","default":3},"x":{"type":"number"},
 		"why":{"type":"string","default":"a b"},"pick":{"enum":["now",2,null]},"more":{"type":"array","default":[1]}}}`

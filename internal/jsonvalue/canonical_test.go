@@ -44,7 +44,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// A canonical text is the same value, is JSON, and is its own canonical text.
+// A canonical text has the same value, is JSON, and is its own canonical text.
 func FuzzCanonical(f *testing.F) {
 	for _, s := range []string{`{"b":[1,2.50,{"z":0,"a":-1e3}],"a":"\u00e9\n"}`, `[[],{},"",0]`, `"\ud800"`, `-0`} {
 		f.Add([]byte(s))

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// A submission that names a blob which cannot be there, or a file that the program's own source has, is refused before it is stored, at
-// every place where code and containers are given contents.
+// A submission with the name of a blob that cannot exist, or a file with the name of the program's own source, is refused before it is
+// stored, at every place where code and containers have contents.
 func TestContentsAreCheckedAtSubmission(t *testing.T) {
 	t.Parallel()
 	sum := "sha256:" + strings.Repeat("0a", 32)
@@ -18,7 +18,7 @@ func TestContentsAreCheckedAtSubmission(t *testing.T) {
 	for _, c := range []struct {
 		kind flow.Kind
 		body string
-		at   string // in which BLOB stands for the name
+		at   string // path in which BLOB stands for the name
 	}{
 		{flow.KindCode, head + `"stdin": {"blob": "BLOB"}}`, "stdin.blob"},
 		{flow.KindCode, head + `"files": {"lib/u.h": {"blob": "BLOB"}}}`, `files["lib/u.h"].blob`},
@@ -41,7 +41,7 @@ func TestContentsAreCheckedAtSubmission(t *testing.T) {
 			}
 		}
 	}
-	// What only looks like a name is data.
+	// Data that only looks like a name is accepted.
 	if err := validate(flow.KindCode, []byte(head+`"env": {"blob": "foo"}, "files": {"blob": "foo", "stdin": "blob"}}`)); err != nil {
 		t.Error(err)
 	}

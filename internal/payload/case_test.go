@@ -39,7 +39,7 @@ func TestCasesAreRead(t *testing.T) {
 
 const oneSum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// An uploaded list stands for the cases, in both forms, and takes their place.
+// An uploaded list replaces the cases, in both forms.
 func TestCasesOfASet(t *testing.T) {
 	t.Parallel()
 	with := func(rest string) string { return `{"language":"python","source":"x",` + rest + `}` }

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// What a program asks for above the operator's ceilings is refused with place, value, ceiling and setting, wherever code may say it.
+// Limits above the operator's ceilings are refused with place, value, ceiling and setting, at every place in the code.
 func TestCeilings(t *testing.T) {
 	o := Operator{Most: Ceilings{Memory: 1e9, Disk: 500e6, Output: 10e6, Stack: 64e6, Pids: 100, Interactive: time.Hour}}
 	code := func(rest string) string { return `{"language":"bash","source":"true",` + rest + `}` }

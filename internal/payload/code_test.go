@@ -127,7 +127,7 @@ func TestEvaluationDecode(t *testing.T) {
 	}
 }
 
-// A text that is cut off anywhere is refused with a problem; reading it does not panic.
+// A text that is truncated anywhere is refused with a problem, without a panic.
 func TestCutOffAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []string{
@@ -165,7 +165,7 @@ func FuzzCode(f *testing.F) {
 	})
 }
 
-// What a request may say to a compiler of C or C++.
+// The standards and flags that a request may pass to a C or C++ compiler.
 func TestCompilerFlags(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -193,7 +193,7 @@ func TestCompilerFlags(t *testing.T) {
 	}
 }
 
-// What the kernel would not take is refused before anything is stored, and the names of other systems lead to Pawl's.
+// Values that the kernel would refuse are refused before anything is stored, and names of other systems lead to Pawl's.
 func TestRefusedWithTheWayOut(t *testing.T) {
 	t.Parallel()
 	long := func(n int) string { return strings.Repeat("x", n) }
@@ -213,7 +213,7 @@ func TestRefusedWithTheWayOut(t *testing.T) {
 	}
 }
 
-// A runtime of images is refused for an interactor when it is named, before anything is stored.
+// A runtime of images with an interactor is refused before anything is stored.
 func TestInteractorInContainers(t *testing.T) {
 	o := Operator{Images: func(name string) bool { return name == "docker" }}
 	talks := `"cases":[{}],"compare":{"interactor":{"language":"c","source":"x"}}}`

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A file as a result names it is accepted wherever a file is wanted, with its bytes or the name of its blob.
+// A file from a result is accepted wherever a file is expected, with its bytes or the name of its blob.
 func TestAFileOfAResultIsAFile(t *testing.T) {
 	t.Parallel()
 	text, empty := "a,b\n", ""

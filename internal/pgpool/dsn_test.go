@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
-// A DSN that may be read in several ways is refused, and nothing of it is repeated.
+// A DSN that can be read in several ways is refused, and no part of it is repeated.
 func TestUncertainDSN(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{
@@ -28,7 +28,7 @@ func TestUncertainDSN(t *testing.T) {
 		"postgres://fpawl:ss\x00rd@127.0.0.1:5432/db",
 		"postgres://fpawl@ss@127.0.0.1:5432/db",
 		"postgres://fpawl:ss@127.0.0.1:5432/db?application_name=rd@home",
-		"postgres://fpawl:ss",                // what follows is gone: the password would be the port
+		"postgres://fpawl:ss",                // the rest is missing: the password would be the port
 		"postgres://127.0.0.1:ss:rd/db",      //
 		"postgres://fpawl:rd@ss:port/db",     //
 		"postgres://fpawl:rd@127.0.0.1:/d%b", //

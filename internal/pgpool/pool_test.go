@@ -39,7 +39,7 @@ func open(t *testing.T, limits pgpool.Limits) (*pgpool.Pool, *pgpooltest.Proxy) 
 	return p, proxy
 }
 
-// useAll uses all connections of the pool at once, and returns an error of each use.
+// useAll uses all connections of the pool concurrently, and returns the error of each use.
 func useAll(t *testing.T, p *pgpool.Pool) (all [size]error) {
 	t.Helper()
 	var have, done sync.WaitGroup
@@ -60,7 +60,7 @@ func useAll(t *testing.T, p *pgpool.Pool) (all [size]error) {
 	return all
 }
 
-// brief are limits of tests, of a pool that pings each connection before its use, or none.
+// brief returns limits for tests, of a pool that pings each connection before its use, or none.
 func brief(pings bool) pgpool.Limits {
 	l := pgpool.Limits{Ping: 700 * time.Millisecond, Answer: 3 * time.Second, Unacknowledged: time.Minute, Idle: time.Hour}
 	if pings {
@@ -69,7 +69,7 @@ func brief(pings bool) pgpool.Limits {
 	return l
 }
 
-// A pool whose connections have all fallen silent works again as soon as one use has found out.
+// A pool whose connections have all become silent works again as soon as one use has found it out.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	for _, how := range pgpooltest.Silences() {
@@ -86,7 +86,7 @@ func TestSilentConnections(t *testing.T) {
 			if err := p.Use(t.Context(), func(ctx context.Context, c *pgpool.Conn) error { return c.Ping(ctx) }); err != nil {
 				t.Errorf("the first use: %v", err)
 			}
-			for _, err := range useAll(t, p) { // without a ping of each dead connection one after another
+			for _, err := range useAll(t, p) { // without pinging each dead connection one after another
 				if err != nil {
 					t.Errorf("the next uses: %v", err)
 				}
@@ -122,7 +122,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// Where nothing acknowledges what is sent, the kernel says so long before an answer is late.
+// If sent bytes are not acknowledged, the kernel reports it long before an answer is late.
 func TestUnacknowledged(t *testing.T) {
 	t.Parallel()
 	all := pgpooltest.Silences()
@@ -138,7 +138,7 @@ func TestUnacknowledged(t *testing.T) {
 	}
 }
 
-// A caller who gives up hears that, and the connections that others use stay.
+// A caller who gives up gets its own error, and the connections of others stay.
 func TestCallerGivesUp(t *testing.T) {
 	t.Parallel()
 	p, _ := open(t, pgpool.Limits{Idle: time.Hour})
@@ -167,7 +167,7 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 }
 
-// Waiting for a connection ends, and when the caller gives up meanwhile, with the caller's error.
+// Waiting for a connection ends, and if the caller gives up in the meantime, with the caller's error.
 func TestAllInUse(t *testing.T) {
 	t.Parallel()
 	p, _ := open(t, brief(false))
@@ -188,7 +188,7 @@ func TestAllInUse(t *testing.T) {
 	}
 }
 
-// A caller that gives up while a connection is pinged leaves the verdict to the next one.
+// If a caller gives up while a connection is pinged, the next caller gets the result.
 func TestGivenUpPing(t *testing.T) {
 	t.Parallel()
 	p, proxy := open(t, brief(true))

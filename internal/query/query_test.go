@@ -22,7 +22,7 @@ func parse(t testing.TB, text string) *Query {
 	return q
 }
 
-// failed is an execution that has failed, two days ago.
+// failed returns an execution that failed two days ago.
 func failed() *Record {
 	x := &flow.Execution{}
 	x.Action, x.Version, x.Kind, x.Queue = "grade", 3, flow.KindCode, flow.RoutingKey("gpu", "docker")
@@ -89,7 +89,7 @@ func TestMatches(t *testing.T) {
 		"input.customer != a":                                    false,
 		"input.customer exists":                                  true,
 		"input.items[1].id = 7":                                  true,
-		`input.items[1].id = "7"`:                                false, // what is in quotes is a text
+		`input.items[1].id = "7"`:                                false, // a quoted value is a text
 		`input.items[1].id != '7'`:                               true,
 		`input.items[1].id in ("7", 7.0)`:                        true,
 		`input.items[1].id in (6, 0.7e1)`:                        true,
@@ -99,9 +99,9 @@ func TestMatches(t *testing.T) {
 		`input.items[1].id > "6.5"`:                              true,
 		"input.text > 6 and input.text <= 7":                     true,
 		"input.text > 7":                                         false,
-		"input.text = 7.0":                                       false, // a text equals the same text alone
+		"input.text = 7.0":                                       false, // a text equals only the same text
 		`input.text in ("7")`:                                    true,
-		"input.customer > 0":                                     false, // it is no number
+		"input.customer > 0":                                     false, // it is not a number
 		"input.customer = inf":                                   false,
 		`version = "3"`:                                          true,
 		`output.ok = "true"`:                                     false,
@@ -122,7 +122,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// The empty text is a value of a label and of a member, other than null and than none.
+// The empty text is a value of a label and of a member, different from null and from a missing one.
 func TestEmptyTexts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ input, label, text string }{
@@ -160,7 +160,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// What is not loaded leaves open only what depends on it.
+// Only terms about data that is not loaded are undecided.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	r := failed()
@@ -304,7 +304,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// FuzzParse holds every text to a condition or a fault with a place, and every condition to bounds that let through whatever meets it.
+// FuzzParse checks that every text gives a condition or an error with a position, and that the bounds of every condition include all
+// executions that meet it.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"label.team = docs and status = failed and created > -7d and input.customer in (a, b)", "not (a = b", `label."a\"b" != 'x' or worker exists`,
@@ -350,7 +351,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Numbers are compared by all their digits: a float64 has 17 of them.
+// Numbers are compared by all their digits; a float64 has only 17.
 func TestNumbersKeepTheirDigits(t *testing.T) {
 	numbers := []string{
 		"-18446744073709551616", "-9223372036854775809", "-9007199254740993", "-1", "-0.1", "0", "5e-324", "0.1", "0.10000000000000000001", "1", "9007199254740992", "9007199254740993",

@@ -35,7 +35,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Every problem is found in one reading, with its place, also where a name is given twice and the library stops.
+// Every error is found in one reading, with its place, even if a name is repeated and the library stops.
 func TestAllProblems(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -113,7 +113,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds what is taken to being JSON, and what is refused to having a reason.
+// FuzzDecode checks that accepted text is JSON, and that a refusal has a reason.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{`{"name":"a","parts":[{"name":"b"}],"free":[{"x":1,"x":2}]}`, `{"name":"\u0000"}`, `[`, `{"a":`, "\"\xff", `{"name":"a"}{`, `{"tags":{"a":"b","a":1}}`} {
 		f.Add([]byte(s))

@@ -43,7 +43,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// What a dead process left half-written goes; what another one may be writing now stays.
+// Files that a dead process left half-written are removed; files that another process may be writing stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A symbolic link planted in the directory does not lead outside.
+// A symbolic link in the directory does not lead outside.
 func TestNoEscape(t *testing.T) {
 	t.Parallel()
 	outside, dir := t.TempDir(), t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob/blobtest"
 )
 
-// A full disk may have room again later: nothing is given up over it at once, and nothing of what did not fit stays.
+// A full disk may have space again later: the error is ErrUnavailable, and nothing of the failed put stays.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,14 +15,14 @@ import (
 	executions "github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// tables is a schema of the test's own and two connections: prepared has the settings of a server's pool, which plan a
-// statement once for all parameters; plain has PostgreSQL's own, as behind a pooler in transaction mode, where each call is
-// planned for its parameters.
+// tables is a schema for this test with two connections: prepared has the settings of a server's pool, where a statement is planned once
+// for all parameters; plain has PostgreSQL's own settings, as behind a pooler in transaction mode, where each call is planned for its
+// parameters.
 type tables struct {
 	prepared, plain *pgx.Conn
 	schema          string
 	sql             statements
-	filled          bool // planned for its parameters, a statement may read a small table whole
+	filled          bool // planned for its parameters, a statement may scan a small table completely
 }
 
 func newTables(t *testing.T) *tables {
@@ -59,7 +59,7 @@ func newTables(t *testing.T) *tables {
 	return &tables{prepared: one.Conn.Conn(), plain: plain, schema: schema, sql: render(schema)}
 }
 
-// fill makes blobs of one small piece each: logs/ex_1/1, logs/ex_2/1 …
+// fill puts blobs of one small piece each: logs/ex_1/1, logs/ex_2/1 …
 func (b *tables) fill(t *testing.T, blobs int) {
 	t.Helper()
 	b.filled = true
@@ -74,7 +74,7 @@ func (b *tables) fill(t *testing.T, blobs int) {
 	}
 }
 
-// explain fails the test for each table that a plan reads from end to end.
+// explain fails the test for each table that a plan reads completely.
 func (b *tables) explain(t *testing.T, statement string, args ...any) {
 	t.Helper()
 	name := fmt.Sprintf("explained_%016x", rand.Uint64())
@@ -105,7 +105,7 @@ func check(t *testing.T, statement string, explained pgx.Row) {
 	}
 }
 
-// plan is a node of what EXPLAIN says.
+// plan is a node in the output of EXPLAIN.
 type plan struct {
 	Type     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
@@ -116,7 +116,7 @@ type plan struct {
 
 func (p *plan) whole() (all []string) {
 	switch {
-	case p.Relation == "blob_loose" && p.Alias == "blob_loose": // of a sweep
+	case p.Relation == "blob_loose" && p.Alias == "blob_loose": // in a sweep
 	case p.Type == "Seq Scan", strings.HasPrefix(p.Type, "Index") && p.Cond == "":
 		all = append(all, fmt.Sprintf("%s is read from end to end by %s", p.Relation, p.Type))
 	}
@@ -126,7 +126,7 @@ func (p *plan) whole() (all []string) {
 	return all
 }
 
-// given are the parameters of each statement that reads rows.
+// given returns parameters for each statement that reads rows.
 func (s *statements) given(prefixes []string) map[string][]any {
 	return map[string][]any{
 		s.add: {int64(1), 0, []byte("x"), 1.0}, s.name: {"a", int64(1), int64(1), 1.0}, s.drop: {int64(1)}, s.find: {"a"},
@@ -134,8 +134,8 @@ func (s *statements) given(prefixes []string) map[string][]any {
 	}
 }
 
-// Statements are planned also while a table is empty, or was when it was last counted: reading it from end to end then
-// seems to cost nothing, and the plan stays when 300,000 blobs have come.
+// A statement may be planned while a table is empty, or was empty at the last ANALYZE: then a full scan seems to cost nothing, and the plan
+// is kept when there are 300,000 blobs.
 func TestPlansOfEmptyTables(t *testing.T) {
 	t.Parallel()
 	b := newTables(t)
@@ -149,8 +149,7 @@ func TestPlansOfEmptyTables(t *testing.T) {
 	}
 }
 
-// Retention removes by 400 prefixes at once among very many blobs: each is looked up by the index, whatever the connection's
-// settings are.
+// Retention removes by 400 prefixes at once among very many blobs: each is looked up in the index, with any settings of the connection.
 func TestPlansOfManyBlobs(t *testing.T) {
 	t.Parallel()
 	b := newTables(t)
@@ -172,7 +171,7 @@ func TestPlansOfManyBlobs(t *testing.T) {
 
 }
 
-// One statement of a sweep removes a bounded number of bytes, however large a content is, and says that there is more.
+// One statement of a sweep removes a limited number of bytes, however large a content is, and reports that there is more.
 func TestSweepStatement(t *testing.T) {
 	t.Parallel()
 	b := newTables(t)

@@ -16,8 +16,7 @@ import (
 	executions "github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// Connections that fall silent in the middle of an upload or a download end it when they are in use, and are replaced when
-// they were idle.
+// Connections that become silent during an upload or a download end it if they are in use, and are replaced if they were idle.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	for name, quiet := range map[string]bool{"quiet": true, "busy": false} {

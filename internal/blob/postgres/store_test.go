@@ -21,10 +21,10 @@ import (
 	executions "github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// piece is how much of a blob is one row.
+// piece is the size of a blob's row.
 const piece = 256 << 10
 
-// shelf is a store in a schema of its own, and a connection beside it.
+// shelf is a store in its own schema, with a separate connection.
 type shelf struct {
 	*postgres.Store
 	schema string
@@ -77,7 +77,7 @@ func open(t testing.TB, options string) *shelf {
 	return s
 }
 
-// run runs a statement beside the store.
+// run runs a statement, bypassing the store.
 func (s *shelf) run(t *testing.T, sql string) {
 	t.Helper()
 	if _, err := s.beside.Exec(t.Context(), strings.ReplaceAll(sql, "{s}", s.schema)); err != nil {
@@ -94,7 +94,7 @@ func (s *shelf) count(t *testing.T, table string) (n int) {
 	return n
 }
 
-// late lets so much time pass that everything loose may go.
+// late makes enough time pass for all loose contents to be removed.
 func (s *shelf) late(t *testing.T) {
 	s.run(t, `UPDATE {s}.blob_loose SET until = until - interval '1 hour'`)
 }
@@ -116,7 +116,7 @@ func TestConformanceThroughAPooler(t *testing.T) {
 	blobtest.Exercise(t, func(t *testing.T) blob.Store { return open(t, "pooled").Store })
 }
 
-// Nothing is left of what was removed, of what was replaced and of what broke off, once nobody can want it any more.
+// Nothing is left of removed, replaced and failed blobs once no reader or writer can need them.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	s := open(t, "")
@@ -159,7 +159,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// What is damaged is found by the check of the executions' store: pieces that are lacking, and pieces of nothing.
+// The check of the executions' store finds damage: missing pieces, and pieces without a blob.
 func TestDamageIsFound(t *testing.T) {
 	t.Parallel()
 	s := open(t, "")
@@ -196,7 +196,7 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// A prefix may hold more blobs than one statement removes.
+// A prefix may match more blobs than one statement removes.
 func TestRemovePages(t *testing.T) {
 	t.Parallel()
 	s := open(t, "")
@@ -218,7 +218,7 @@ type errReader struct{ error }
 
 func (e errReader) Read([]byte) (int, error) { return 0, e.error }
 
-// hook does something when it is read.
+// hook calls a function when it is read.
 type hook func()
 
 func (h hook) Read([]byte) (int, error) {
@@ -226,7 +226,7 @@ func (h hook) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// A put that was given up as dead stores nothing, and says that it may be tried again.
+// A put that was given up as dead stores nothing, and returns an error that allows a retry.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	s := open(t, "")
@@ -245,8 +245,8 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// A put whose time has passed cannot go on either when a sweep has only begun to remove its content: what is gone would be
-// lacking in a blob that has a name.
+// A put whose time has passed cannot continue even if a sweep has only begun to remove its content: a blob with a name would lack the
+// removed pieces.
 func TestGivenUpInPart(t *testing.T) {
 	t.Parallel()
 	for name, rest := range map[string]string{"before a piece": "more", "before the name": ""} {
@@ -261,7 +261,7 @@ func TestGivenUpInPart(t *testing.T) {
 	}
 }
 
-// A sweep removes a large content in steps, and leaves alone one that is being written.
+// A sweep removes a large content in steps, and does not touch one that is being written.
 func TestSweepsSideBySide(t *testing.T) {
 	t.Parallel()
 	s := open(t, "")
@@ -282,7 +282,7 @@ func TestSweepsSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Sweep(t.Context()); err != nil { // what another one had locked
+	if err := s.Sweep(t.Context()); err != nil { // what another sweep had locked
 		t.Fatal(err)
 	}
 	if pieces, loose := s.count(t, "blob_pieces"), s.count(t, "blob_loose"); pieces != 2 || loose != 0 {

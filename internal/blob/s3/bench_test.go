@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob/s3/s3test"
 )
 
-// BenchmarkPutGet has the library's own put of a known length beside the store's.
+// BenchmarkPutGet compares the store's put with the library's put of a known length.
 func BenchmarkPutGet(b *testing.B) {
 	place := s3test.URL(b)
 	s := open(b, place)
@@ -56,8 +56,8 @@ func BenchmarkPutGet(b *testing.B) {
 
 var large = flag.Int64("s3.large", 1<<30, "how many bytes BenchmarkLarge puts and reads")
 
-// BenchmarkLarge puts a blob from a reader, reads it again, and reports the largest memory that the process has had, which is this
-// benchmark's when it runs alone.
+// BenchmarkLarge puts a blob from a reader, reads it again, and reports the largest memory of the process, which is the benchmark's if it
+// runs alone.
 func BenchmarkLarge(b *testing.B) {
 	s := open(b, s3test.URL(b))
 	size := *large
@@ -91,7 +91,7 @@ func BenchmarkLarge(b *testing.B) {
 	b.ReportMetric(kb/1024, "MB-peak")
 }
 
-// BenchmarkRemove removes 400 prefixes that name nothing, as retention does, among 50,000 blobs.
+// BenchmarkRemove removes 400 prefixes without blobs, as retention does, among 50,000 blobs.
 func BenchmarkRemove(b *testing.B) {
 	s := open(b, s3test.URL(b))
 	names := make([]string, 50_000)

@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob/s3/s3test"
 )
 
-// content is bytes that differ at every offset and with every seed.
+// content returns bytes that differ at every offset and for every seed.
 func content(seed uint64, size int) []byte {
 	b := make([]byte, size)
 	g := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
@@ -32,7 +32,7 @@ func content(seed uint64, size int) []byte {
 	return b
 }
 
-// The suite holds behind a proxy that spoils a tenth of the requests: what fails is tried again.
+// The suite passes with a proxy that spoils a tenth of the requests: failed operations are retried.
 func TestConformanceThroughFaults(t *testing.T) {
 	t.Parallel()
 	s3test.URL(t)
@@ -41,7 +41,7 @@ func TestConformanceThroughFaults(t *testing.T) {
 		return open(t, through(t, s3test.URL(t), &proxy{choose: func(r *http.Request) fault {
 			i := n.Add(1)
 			f := fault(1 + i/10%uint64(faults-1))
-			if i%10 > 0 || f == cut && strings.HasSuffix(r.URL.Path, "/shared~") { // what is replaced while it is read cannot be read on
+			if i%10 > 0 || f == cut && strings.HasSuffix(r.URL.Path, "/shared~") { // reading cannot continue in an object that was replaced
 				return none
 			}
 			return f
@@ -49,12 +49,12 @@ func TestConformanceThroughFaults(t *testing.T) {
 	})
 }
 
-// 1,000 operations through a proxy that spoils a fifth of the requests: whatever is read is what one of the puts has put, whole.
+// 1,000 operations through a proxy that spoils a fifth of the requests: every read returns the whole content of one of the puts.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	g := rand.New(rand.NewPCG(1, 2))
-	open(t, s3test.URL(t)) // without faults, since the first open makes the bucket
+	open(t, s3test.URL(t)) // without faults, because the first open creates the bucket
 	s := open(t, through(t, s3test.URL(t), &proxy{choose: func(r *http.Request) fault {
 		mu.Lock()
 		defer mu.Unlock()
@@ -69,7 +69,7 @@ func TestFaults(t *testing.T) {
 		wg.Go(func() {
 			g := rand.New(rand.NewPCG(uint64(w), 3))
 			name := fmt.Sprintf("w/%d", w)
-			may := [][]byte{nil} // what may be there; nil: nothing
+			may := [][]byte{nil} // possible contents; nil: no blob
 			for i := range 50 {
 				switch g.IntN(10) {
 				case 0, 1, 2, 3:
@@ -136,7 +136,7 @@ func unavailable(t *testing.T, err error) {
 	}
 }
 
-// The answer to the request that makes an object of parts is lost: once, and every time.
+// The answer to the request that assembles an object is lost: once, and every time.
 func TestLostCompletion(t *testing.T) {
 	t.Parallel()
 	for _, times := range []int64{1, 5} {
@@ -161,7 +161,7 @@ func TestLostCompletion(t *testing.T) {
 	}
 }
 
-// An upload that cannot be ended, or is broken off, replaces nothing and is given up.
+// An upload that cannot be completed, or is interrupted, replaces nothing and is aborted.
 func TestFailedUpload(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)
@@ -192,8 +192,8 @@ func TestFailedUpload(t *testing.T) {
 			t.Errorf("%s: the blob that was there has %d bytes, %v", what, len(got), err)
 		}
 	}
-	// The service may write a part whose request was cancelled once the upload has been given up, and then it has the upload again: a
-	// sweep removes it.
+	// The service may still write a part of a cancelled request after the upload was aborted, and then it has the upload again: a sweep
+	// removes it.
 	tomorrow := open(t, through(t, place, &proxy{rewrite: begunLongAgo}))
 	swept := func(what string) {
 		t.Helper()
@@ -232,7 +232,7 @@ func TestFailedUpload(t *testing.T) {
 	swept("cancelled")
 }
 
-// begunLongAgo lets every upload that a service lists be old: its clock cannot be moved.
+// begunLongAgo makes every listed upload old, because the service's clock cannot be changed.
 func begunLongAgo(r *http.Request, body []byte) []byte {
 	if !r.URL.Query().Has("uploads") {
 		return body
@@ -242,7 +242,7 @@ func begunLongAgo(r *http.Request, body []byte) []byte {
 
 var initiated = regexp.MustCompile(`<Initiated>[^<]*</Initiated>`)
 
-// hook is a reader that calls a function and is empty.
+// hook is an empty reader that calls a function.
 type hook struct{ call func() }
 
 func (h *hook) Read([]byte) (int, error) {
@@ -250,7 +250,7 @@ func (h *hook) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Reading goes on where a connection broke, in the same object only.
+// Reading continues after a broken connection, but only in the same object.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)
@@ -311,7 +311,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Where a service or a proxy knows no If-Match, the bytes of another object do not follow those of the first.
+// If a service or a proxy does not support If-Match, bytes of another object do not follow those of the first.
 func TestResumeWithoutIfMatch(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)
@@ -326,7 +326,7 @@ func TestResumeWithoutIfMatch(t *testing.T) {
 				w.Header().Set("ETag", `"one"`)
 				w.Header().Set("Content-Length", "10")
 				_, _ = io.WriteString(w, "01234")         // half of it
-				_ = http.NewResponseController(w).Flush() // the client may have gone
+				_ = http.NewResponseController(w).Flush() // the client may have disconnected
 				panic(http.ErrAbortHandler)
 			}
 			if second != "" {
@@ -334,7 +334,7 @@ func TestResumeWithoutIfMatch(t *testing.T) {
 			}
 			w.Header().Set("Content-Range", "bytes 5-9/10")
 			w.WriteHeader(http.StatusPartialContent)
-			_, _ = io.WriteString(w, "56789") // the client may have gone
+			_, _ = io.WriteString(w, "56789") // the client may have disconnected
 		}))
 		got, err := get(open(t, s3test.With(place, "endpoint", service.URL)), "x", 0)
 		if want == "" && (err != nil || string(got) != "0123456789") || want != "" && (err == nil || !strings.Contains(err.Error(), want) || string(got) != "01234") {
@@ -344,7 +344,7 @@ func TestResumeWithoutIfMatch(t *testing.T) {
 	}
 }
 
-// A reader that panics within a put in parts ends the put.
+// A reader that panics during a put in parts ends the put.
 func TestReaderPanics(t *testing.T) {
 	t.Parallel()
 	s := open(t, s3test.URL(t))
@@ -364,7 +364,7 @@ func TestReaderPanics(t *testing.T) {
 	}
 }
 
-// A service without the request for many keys has them removed one by one.
+// If a service does not support the request for many keys, they are removed one by one.
 func TestRemoveEach(t *testing.T) {
 	t.Parallel()
 	s := open(t, through(t, s3test.URL(t), &proxy{choose: func(r *http.Request) fault {

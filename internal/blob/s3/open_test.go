@@ -37,7 +37,7 @@ func keys(u *url.URL, user *url.Userinfo) *url.URL {
 	return &changed
 }
 
-// What is wrong with the setting is said at the start, with what to change.
+// Errors in the setting are reported at the start, with what to change.
 func TestOpenRefused(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)
@@ -70,7 +70,7 @@ func TestOpenRefused(t *testing.T) {
 	}
 }
 
-// says is the URL of a service that has one answer only.
+// says returns the URL of a service that has only one answer.
 func says(t *testing.T, place *url.URL, status int, code, more string, ahead time.Duration) *url.URL {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -116,7 +116,7 @@ func TestCredentials(t *testing.T) {
 		return path
 	}
 	bare := keys(place, nil)
-	// What a role is given, as a container asks for it; its answer can also be that it is out of order.
+	// The keys of a role, as a container requests them; the answer can also be an error.
 	role := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/role" || r.Header.Get("Authorization") != "token" {
 			w.WriteHeader(http.StatusBadGateway)
@@ -127,7 +127,7 @@ func TestCredentials(t *testing.T) {
 	defer role.Close()
 	for name, c := range map[string]struct {
 		environment map[string]string
-		want        string // of the error; empty: there is none
+		want        string // part of the error; empty: there is none
 	}{
 		"variables":   {map[string]string{"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret}, ""},
 		"files":       {map[string]string{"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY_FILE": write("secret", secret+"\n")}, ""},
@@ -161,7 +161,7 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// What is put asks for the encryption of the setting.
+// Puts request the encryption of the setting.
 func TestEncryption(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// silent answers a request never, or with a body that never comes.
+// silent never answers a request, or answers with a body that never comes.
 type silent struct{ answers bool }
 
 func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -31,7 +31,7 @@ func (s silence) Read([]byte) (int, error) {
 
 func (silence) Close() error { return nil }
 
-// Every wait ends, each at its own time, and not because the caller has gone.
+// Every wait ends at its own limit, and not because the caller's context ended.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ func TestPatience(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour) // the reader takes its time: that is no silence of the service
+		time.Sleep(time.Hour) // the reader is slow, which is not a silence of the service
 		begun := time.Now()
 		if _, err := io.ReadAll(resp.Body); !errors.Is(err, errSilent) || time.Since(begun) != headerTimeout {
 			t.Errorf("a silent body ended after %s with %v", time.Since(begun), err)
@@ -75,7 +75,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// slowly takes a body in pieces, with pauses in between, and answers nothing.
+// slowly reads a body in pieces, with pauses in between, and does not answer.
 type slowly struct {
 	pause time.Duration
 	taken *int64
@@ -98,8 +98,7 @@ func (s slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// A body that is taken slowly is not ended while it is taken: only a silence of the service is. A request that was
-// ended does not end another.
+// A slowly read body is not ended while it is read, but only by a silence of the service. The end of one request does not end another.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	for pause, whole := range map[time.Duration]bool{bodyTimeout - time.Second: true, bodyTimeout + time.Second: false} {

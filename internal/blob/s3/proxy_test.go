@@ -15,33 +15,33 @@ import (
 	"github.com/pawl-run/pawl/internal/blob/s3/s3test"
 )
 
-// fault is what a proxy does to one request.
+// fault is the effect of a proxy on one request.
 type fault int
 
 const (
 	none    fault = iota
-	refused       // answered with 503 SlowDown; the service does not see it
-	broken        // answered with 500 although the service has done it
-	dropped       // the connection ends before the service sees it
-	lost          // the service has done it; its answer never comes
-	cut           // half of the body comes
-	slow          // the body comes in small pieces
+	refused       // answered with 503 SlowDown; not passed to the service
+	broken        // answered with 500 although the service has processed it
+	dropped       // the connection ends before the service gets it
+	lost          // the service has processed it, but its answer does not arrive
+	cut           // half of the body arrives
+	slow          // the body arrives in small pieces
 	faults
-	foreign // answered with 404 by what stands before the service
-	unknown // answered with 501: the service knows no such request
+	foreign // answered with 404 by a component in front of the service
+	unknown // answered with 501: the service does not support the request
 )
 
-// proxy stands between a store and the service.
+// proxy is between a store and the service.
 type proxy struct {
 	t        testing.TB
 	to       string
 	choose   func(*http.Request) fault
-	rewrite  func(*http.Request, []byte) []byte            // nil: answers go on as they are
-	instead  func(*http.Request) (status int, code string) // what is answered in the service's place; nil or 0: nothing
+	rewrite  func(*http.Request, []byte) []byte            // nil: answers are passed on unchanged
+	instead  func(*http.Request) (status int, code string) // answer instead of the service's; nil or 0: none
 	requests atomic.Int64
 }
 
-// through is the URL of the same place by way of a proxy.
+// through returns the URL of the same place through a proxy.
 func through(t testing.TB, u *url.URL, p *proxy) *url.URL {
 	t.Helper()
 	service, err := url.Parse(u.Query().Get("endpoint"))
@@ -59,7 +59,7 @@ func through(t testing.TB, u *url.URL, p *proxy) *url.URL {
 
 const slowDown = `<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>`
 
-// ServeHTTP implements http.Handler. The host stays the one that the client has signed.
+// ServeHTTP implements http.Handler. The host header stays the one that the client has signed.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.requests.Add(1)
 	if p.instead != nil {
@@ -112,7 +112,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case slow:
 		for piece := range bytes.Lines(body) {
-			_, _ = w.Write(piece) // the client may have gone
+			_, _ = w.Write(piece) // the client may have disconnected
 			_ = http.NewResponseController(w).Flush()
 		}
 	default:
@@ -123,5 +123,5 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // the client may have gone
+	_, _ = w.Write([]byte(text)) // the client may have disconnected
 }

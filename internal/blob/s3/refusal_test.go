@@ -12,12 +12,12 @@ import (
 	"github.com/pawl-run/pawl/internal/blob/s3/s3test"
 )
 
-// A 404 of a router that knows of no service just now is not the service's answer that there is no such blob.
+// A 404 from a router that has no service at the moment is not the service's answer that the blob does not exist.
 func TestForeignNotFound(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool
 	s := open(t, through(t, s3test.URL(t), &proxy{choose: func(r *http.Request) fault {
-		if away.Load() && !r.URL.Query().Has("uploads") { // an upload in parts begins
+		if away.Load() && !r.URL.Query().Has("uploads") { // the start of an upload in parts
 			return foreign
 		}
 		return none
@@ -42,8 +42,8 @@ func TestForeignNotFound(t *testing.T) {
 	}
 }
 
-// Whatever a service or the operator may put right later is unavailable until then, and says what to change where that is known. A
-// put never says that there is no such blob.
+// An error that the service or the operator can fix later is ErrUnavailable until then, and says what to change if that is known. A put
+// never returns ErrNotFound.
 func TestRefusedWhileRunning(t *testing.T) {
 	t.Parallel()
 	type said struct {
@@ -51,7 +51,7 @@ func TestRefusedWhileRunning(t *testing.T) {
 		code   string
 	}
 	var say atomic.Pointer[said]
-	var at atomic.Pointer[string] // the parameter of the requests that are refused; "": all
+	var at atomic.Pointer[string] // parameter of the refused requests; "": all
 	s := open(t, through(t, s3test.URL(t), &proxy{instead: func(r *http.Request) (int, string) {
 		now := say.Load()
 		if now == nil || *at.Load() != "" && (!r.URL.Query().Has(*at.Load()) || r.Method == http.MethodDelete) {

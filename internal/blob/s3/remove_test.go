@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob/s3/s3test"
 )
 
-// fill puts blobs, several at a time.
+// fill puts blobs, several concurrently.
 func fill(t testing.TB, s *s3.Store, names []string) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -35,7 +35,7 @@ func fill(t testing.TB, s *s3.Store, names []string) {
 
 var contents = regexp.MustCompile(`(?s)<Contents>.*?</Contents>`)
 
-// reversed is a list of keys in the opposite order.
+// reversed reverses a list of keys.
 func reversed(r *http.Request, body []byte) []byte {
 	if !r.URL.Query().Has("list-type") {
 		return body
@@ -48,8 +48,8 @@ func reversed(r *http.Request, body []byte) []byte {
 	})
 }
 
-// Many names are removed with all beneath them, by few lists where they follow one another, and nothing else is. A service that
-// lists in another order is asked for each.
+// Many names are removed with everything below them, with few lists if they are adjacent, and nothing else is removed. If a service lists
+// in another order, each name gets its own list.
 func TestRemoveWalks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -117,7 +117,7 @@ func TestRemoveWalks(t *testing.T) {
 	}
 }
 
-// Names far from one another are looked for one by one: a list from one to the next would be long.
+// Names far apart are listed one by one, because a list from one to the next would be long.
 func TestRemoveApart(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob/s3/s3test"
 )
 
-// roles gives keys as AWS's services do: for a machine's role (IMDSv2), for the token of a service account (STS), for a container.
+// roles provides keys like AWS's services: for a machine's role (IMDSv2), for the token of a service account (STS), for a container.
 type roles struct {
 	mu     sync.Mutex
 	key    string
@@ -60,7 +60,7 @@ func TestRoles(t *testing.T) {
 	for name, c := range map[string]struct {
 		env   func(url string) map[string]string
 		asked string
-		wrong map[string]string // what the role's service refuses
+		wrong map[string]string // requests that the role's service refuses
 	}{
 		"machine": {func(url string) map[string]string { return map[string]string{"AWS_EC2_METADATA_SERVICE_ENDPOINT": url} },
 			"PUT /latest/api/token GET /latest/meta-data/iam/security-credentials/ GET /latest/meta-data/iam/security-credentials/pawl-role", map[string]string{"AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"}},
@@ -100,7 +100,7 @@ func TestRoles(t *testing.T) {
 			service.mu.Lock()
 			asked := strings.Join(service.asked, " ")
 			service.mu.Unlock()
-			if asked != c.asked { // once: the keys hold for an hour
+			if asked != c.asked { // once: the keys are valid for an hour
 				t.Errorf("asked %s", asked)
 			}
 			for k, v := range c.wrong {

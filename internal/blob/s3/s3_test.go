@@ -28,6 +28,6 @@ func open(t testing.TB, u *url.URL) *s3.Store {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	s3test.URL(t) // the skip is said once
+	s3test.URL(t) // skips once
 	blobtest.Exercise(t, func(t *testing.T) blob.Store { return open(t, s3test.URL(t)) })
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/blob/s3/s3test"
 )
 
-// A sweep gives up what was begun a day ago, and nothing else: neither what is new, nor what other programs put, nor what says no
-// time. An upload that cannot be given up does not keep the others.
+// A sweep aborts uploads that began more than a day ago, and nothing else: no new ones, none of other programs, and none without a time. An
+// upload that cannot be aborted does not keep the sweep from others.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)
@@ -26,7 +26,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The service's clock cannot be moved: its answer is.
+	// The service's clock cannot be changed, so its answer is.
 	one := regexp.MustCompile(`(?s)<Upload>.*?</Upload>`)
 	s := open(t, through(t, place, &proxy{
 		instead: func(r *http.Request) (int, string) {
@@ -70,7 +70,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A list of uploads that comes to no end is an error.
+// A list of uploads that does not end is an error.
 func TestSweepStops(t *testing.T) {
 	t.Parallel()
 	for name, marker := range map[string]string{"the same again": "<NextKeyMarker>k~</NextKeyMarker>", "from the beginning": ""} {
