@@ -40,7 +40,7 @@ var (
 			WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx OFFSET 0) c ON true`)
 )
 
-// Check implements store.Store. It may run beside everything else: each part reads one snapshot.
+// Check implements store.Store. It may run concurrently with everything else: each part reads one snapshot.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	var f verification.Findings
 	if err := f.ReadPauses(ctx, s); err != nil {

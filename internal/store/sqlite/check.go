@@ -16,7 +16,7 @@ import (
 // so a snapshot is kept short.
 const checkChunk = 500
 
-// Check implements store.Store. It may run beside everything else: each part reads one snapshot.
+// Check implements store.Store. It may run concurrently with everything else: each part reads one snapshot.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	var f verification.Findings
 	if err := f.ReadPauses(ctx, s); err != nil {
