@@ -50,7 +50,7 @@ type Layout struct {
 	Edges         []Edge // grouped by the node that they lead to, in the order of its needs
 }
 
-// Of lays nodes out.
+// Of lays nodes out. needs[i] are the nodes that must have ended before node i; there must be no cycle.
 func Of(needs [][]int) Layout {
 	if len(needs) == 0 {
 		return Layout{}

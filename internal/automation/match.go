@@ -70,7 +70,7 @@ func (a *Asked) Verdict(r *Rule, w *definition.Work) (v Verdict, holds bool) {
 	return r.match(a.signal, a.vars)
 }
 
-// MatchRule is Match for one rule, even if it is paused.
+// MatchRule is Match for one rule, even if it is paused. w counts and bounds the work.
 func MatchRule(r *Rule, signal *flow.Signal, w *definition.Work) (v Verdict, holds bool, err error) {
 	if !r.ListensTo(signal.Trigger) {
 		return v, false, nil
@@ -142,7 +142,7 @@ func (r *Rule) evaluate(vars *definition.Vars, v *Verdict) *flow.Reason {
 	return nil
 }
 
-// Release returns the verdict of a rule on a signal that it has buffered and whose window is closing.
+// Release returns the verdict of a rule on a signal that it has buffered and whose window is closing. w counts and bounds the work.
 func Release(r *Rule, signal *flow.Signal, w *definition.Work) (Verdict, error) {
 	v, holds, err := MatchRule(r, signal, w)
 	if err == nil && !holds && !w.Exceeded() {

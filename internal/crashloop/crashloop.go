@@ -73,7 +73,8 @@ type counted struct {
 	Counts  map[string]int `json:"counts"`
 }
 
-// Open opens the file at a path, counts the evaluations during which the previous process died, and logs that.
+// Open opens the file at a path, counts the evaluations during which the previous process died, and logs that. version is that of the
+// program.
 func Open(path, version string, log *slog.Logger) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -122,7 +122,7 @@ func (e *Engine) beginRule(r *automation.Rule) (done func(), err error) {
 	return e.opts.Crashes.Begin("rule", loop.Key(r.Name, r.Version), r.Name)
 }
 
-// planEnforcement makes the request of the execution that a verdict starts.
+// planEnforcement makes the request of the execution that a verdict starts. w counts and bounds the work.
 func (e *Engine) planEnforcement(ctx context.Context, v automation.Verdict, signal flow.ID,
 	w *definition.Work) (*plannedEnforcement, error) {
 	x := &plannedEnforcement{verdict: v}

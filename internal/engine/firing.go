@@ -92,7 +92,7 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing, turn bool) error {
 	return nil
 }
 
-// planStart makes the request of the execution that a tick starts.
+// planStart makes the request of the execution that a tick starts. w counts and bounds the work.
 func (e *Engine) planStart(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time, w *definition.Work) *plannedStart {
 	s := &plannedStart{fire: fire, id: e.opts.NewID()}
 	run := &d.Schedule.Run

@@ -291,7 +291,7 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 	return err
 }
 
-// steerRule pauses or resumes a rule as of a generation.
+// steerRule pauses or resumes a rule as of a generation. k is its latest switch.
 func (t *transaction) steerRule(ctx context.Context, name string, k store.Switch, generation int64, pause bool, reason string) error {
 	k.Generation, k.Paused, k.Reason, k.At = generation, pause, reason, t.now
 	if t.putSwitch(k); !pause {

@@ -35,7 +35,7 @@ type walk struct {
 	settle   func()                  // waits until the engine is idle; nil: the output is awaited
 }
 
-// walker is a worker of a walk.
+// walker is a worker of a walk. die ends the renewal of its lease.
 type walker struct {
 	*hand
 	die context.CancelFunc

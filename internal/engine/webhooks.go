@@ -190,9 +190,7 @@ func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook,
 }
 
 // Deliver emits the signal of a verified request to a webhook. A repeated request returns the first signal, because it has the same id; the
-// same content under another id, if ids are not signed, is kept as a replay. chain are the rules that have led to the request. Sending the
-// request again gives the first signal, as its id says; the same content under another id, where ids are not signed, is kept as a replay.
-// chain are the rules that have led to the request.
+// same content under another id, if ids are not signed, is kept as a replay. chain are the rules that have led to the request.
 func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, r *definition.WebhookRequest, chain []string) (Emitted, error) {
 	s, err := w.Webhook.Signal(w.Name, r)
 	if err != nil {

@@ -308,8 +308,8 @@ func (d *Draft) Inherit(before, next ID) error {
 	return nil
 }
 
-// Lose takes ownership back from a lost owner and opens the next attempt, or ends the execution if its attempts are
-// spent or its end was ordered.
+// Lose takes ownership back from a lost owner and opens the next attempt, or ends the execution if its attempts are spent or its end was
+// ordered. random is in [0, 1).
 func (d *Draft) Lose(reason string, now time.Time, random float64) error {
 	if over, err := d.takeBack(reason, now); over || err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Move is one row of the lifecycle: the effect of an event on the stage.
+// Move is one row of the lifecycle: the effect of an event on the stage. docs/states.md is drawn from these rows.
 type Move struct {
 	Event EventType
 	From  []Stage // the zero Stage: a new execution

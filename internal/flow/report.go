@@ -45,7 +45,7 @@ type Receipt struct {
 }
 
 // Report applies the events of a worker session to the draft: in order, without gaps, each number once. past holds the applied events that
-// the report repeats and the one before them, inbox the events kept ahead of a gap; both may be nil if there are none.
+// the report repeats and the one before them, inbox the events kept ahead of a gap; both may be nil if there are none. random is in [0, 1).
 func (d *Draft) Report(session ID, r Report, past map[int64]Event, inbox []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
 	r.Events = explained(r.Events)

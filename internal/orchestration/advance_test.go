@@ -26,7 +26,7 @@ func TestAdvanceIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// What no step can have written is refused, with its place.
+// Data that no step can have written is refused, with its place.
 func TestAdvanceThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]string{
@@ -44,7 +44,7 @@ func TestAdvanceThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A plan does what its own event says, and nothing that says one thing more, less or else.
+// A plan does what its own event says, and no event with one item more, less or different.
 func TestPlanDoesWhatItsEventSays(t *testing.T) {
 	t.Parallel()
 	w := workflow(t, "  a: {action: noop}\n  b: {foreach: \"${{ [1, 2] }}\", action: noop}\n  c: {action: noop}\n  d: {action: noop}\n")

@@ -122,7 +122,8 @@ func (e *exceptions) on(d day) *excepted {
 	return x
 }
 
-// first is the first time of a line on a day, at or after a time, that is not excepted.
+// first is the first time of a line on a day, at or after a time, that is not excepted. steps is how many lines of exceptions were
+// compared: up to cost of each.
 func (x *excepted) first(c *cron, hour, minute, second int) (h, m, s, steps int, comes bool) {
 	hours := c.hour &^ x.hours
 	for h = atLeast(hours, hour); h < 64; h = atLeast(hours, h+1) {

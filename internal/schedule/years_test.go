@@ -198,7 +198,7 @@ func isWeekday(item string, day time.Time) bool {
 	}
 }
 
-// among reports whether a list of values, ranges and steps has a value.
+// among reports whether a list of values, ranges and steps has a value. least is the field's least value.
 func among(list string, value, least int, names []string) bool {
 	number := func(text string) (n int) {
 		if n = slices.Index(names, text); n >= 0 && text != "" {

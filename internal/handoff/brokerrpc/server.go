@@ -289,7 +289,7 @@ func (s *Server) transferred() {
 }
 
 // open answers a call that opens a session. age is the age of its message; if the broker does not report it, the greatest possible age is
-// used. The answer is encrypted for the caller. The answer is encrypted for the caller.
+// used. The answer is encrypted for the caller.
 func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, r *reply, age time.Duration) error {
 	if age == 0 {
 		age = voidOpenAfter

@@ -205,7 +205,7 @@ func TestBadCalls(t *testing.T) {
 	}
 }
 
-// The log of one execution cannot be made of another one's blobs, nor of more bytes than a chunk may have.
+// The log of one execution can have neither blobs of another execution nor more bytes than a chunk may have.
 func TestLogOfABlob(t *testing.T) {
 	t.Parallel()
 	c, _ := dial(t, remote.Handler(&queue{}, nil))
@@ -219,7 +219,7 @@ func TestLogOfABlob(t *testing.T) {
 	}
 }
 
-// Work that was claimed for a call whose connection had broken comes with the next call.
+// Work claimed for a call whose connection had broken comes with the next call.
 func TestWorkSurvivesABrokenCall(t *testing.T) {
 	t.Parallel()
 	q := &queue{work: handoff.Assignment{Execution: flow.ID{1}, Attempt: 1}, entered: make(chan struct{}, 1)}
@@ -246,7 +246,7 @@ func TestWorkSurvivesABrokenCall(t *testing.T) {
 	}
 }
 
-// heavy hands out much at once, and says what it gets back.
+// heavy hands out much work at once, and records what it gets back.
 type heavy struct {
 	queue
 	left  []handoff.Assignment
@@ -274,13 +274,12 @@ func (h *heavy) Resume(context.Context, handoff.Session, flow.ID, []flow.Attempt
 	return flow.ID{8}, h.left, nil
 }
 
-// However much work there is for the slots of a worker, it arrives: in parts, and the largest inputs as well. So does what
-// the worker says of it.
+// All work for a worker's slots arrives: in parts, even with the largest inputs. So do the reports about it.
 func TestHeavyWork(t *testing.T) {
 	t.Parallel()
 	const all = 2
 	h := &heavy{}
-	large := json.RawMessage(`"` + strings.Repeat("<", 11<<20) + `"`) // six times as much where that is escaped
+	large := json.RawMessage(`"` + strings.Repeat("<", 11<<20) + `"`) // six times as much when escaped
 	for i := range all {
 		h.left = append(h.left, handoff.Assignment{Execution: flow.ID{byte(i)}, Attempt: 1, Payload: large})
 	}
@@ -311,7 +310,7 @@ func TestHeavyWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(h.asked, []int{all, 1, all}) { // what is claimed only to wait may be taken back
+	if !slices.Equal(h.asked, []int{all, 1, all}) { // work that only waits may be taken back
 		t.Errorf("asked for %v", h.asked)
 	}
 	report := flow.Report{Events: []flow.Event{{Outcome: &flow.Outcome{Output: large}}}}
@@ -349,7 +348,7 @@ func (s *shelf) GetBlob(_ context.Context, _ flow.ID, q handoff.BlobQuery) (io.R
 
 var someBlob = handoff.BlobQuery{Execution: flow.ID{1}, Attempt: 1, Name: "files/x/1/0"}
 
-// spoilt lets a transport spoil what goes by: the byte at an offset becomes another one, or nothing follows it.
+// spoilt makes a transport corrupt its data: the byte at an offset changes, or the data ends there.
 type spoilt struct {
 	from io.ReadCloser
 	at   int
@@ -375,7 +374,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What is changed or cut off on its way is neither stored nor taken for the whole.
+// A transfer that is changed or cut off in transit is neither stored nor accepted as complete.
 func TestSpoiltBlobs(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789", 100_000)
@@ -416,7 +415,7 @@ func TestSpoiltBlobs(t *testing.T) {
 	}
 }
 
-// A blob's upload may begin at one server and be repeated at another; a server from before there were blobs says so.
+// The upload of a blob may begin at one server and be repeated at another; a server too old for blobs reports that.
 func TestBlobsOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	key, s := []byte("shared"), &shelf{blobs: map[string][]byte{}}
@@ -458,7 +457,7 @@ func TestBlobsOfOtherVersions(t *testing.T) {
 	}
 }
 
-// A connection's call before has left a time by which something was to be written, which means nothing to this one.
+// A write deadline that an earlier call left on the connection does not apply to this call.
 func TestBlobsOverAnOldConnection(t *testing.T) {
 	t.Parallel()
 	s := &shelf{blobs: map[string][]byte{}}
@@ -479,7 +478,7 @@ func TestBlobsOverAnOldConnection(t *testing.T) {
 	}
 }
 
-// A proxy that lets no large bodies through is named as what it is.
+// The error names a proxy that refuses large bodies.
 func TestBlobTooLargeForAProxy(t *testing.T) {
 	t.Parallel()
 	s := &shelf{blobs: map[string][]byte{}}
