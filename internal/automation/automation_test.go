@@ -199,8 +199,8 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// BenchmarkMatchThousand matches a thousand rules on one trigger, of which at most one holds. Those of "own" and "cel" have no operand in
-// common.
+// BenchmarkMatchThousand matches a thousand rules on one trigger, of which at most one holds. The rules of "own" and "cel" have no operand
+// in common.
 func BenchmarkMatchThousand(b *testing.B) {
 	for name, c := range map[string]string{"equal": `signal.data.host == "h%d" && signal.data.n > 1`, "greater": `signal.data.n > %d`, "listed": `signal.data.n in [%d, -7]`,
 		"begins": `signal.data.host.startsWith("h%d")`, "several": `signal.data.n >= -%d && signal.data.host.matches("x+")`, "any": `size(signal.data.host) + signal.data.n == %d + 100`,

@@ -178,8 +178,7 @@ func (t *transaction) admitWaitLists(ctx context.Context) (bool, error) {
 	return any, nil
 }
 
-// postponeContended leaves wait lists of contended keys to follow-ups where callers would wait for the keys, and returns the other wait
-// lists.
+// postponeContended leaves wait lists of contended keys to follow-ups if callers would wait for the keys, and returns the other wait lists.
 func (t *transaction) postponeContended(lines []string) []string {
 	now := time.Now()
 	if !t.leavesKeys || !t.e.batcher.contention.some(now) {

@@ -76,7 +76,7 @@ func (l *backlog) fill(x *batch) {
 }
 
 // moveOwed moves the first large call if the batch before had none of it. In any case it marks that call as passed; move clears the mark
-// when it moves a request of the call into this batch. It returns how many bytes were moved, as the others do.
+// when it moves a request of the call into this batch. It returns how many bytes were moved.
 func (l *backlog) moveOwed(x *batch, room int) int {
 	i := slices.IndexFunc(l.calls, func(c call) bool { return !c.small() })
 	if i < 0 {

@@ -75,7 +75,7 @@ type linger struct {
 	enough int // the transaction begins when this many requests wait
 }
 
-// add takes in the requests of one call.
+// add adds the requests of one call.
 func (b *batcher) add(ops []op, now time.Time) error {
 	size := 0
 	for _, o := range ops {

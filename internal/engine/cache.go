@@ -22,8 +22,8 @@ const (
 	keptMost = 200_000
 )
 
-// childRequest is the request of a child that a step creates. Where override, reuse or kept is set, the child ends with
-// that output and does not run.
+// childRequest is the request of a child that a step creates. If override, reuse or kept is set, the child ends with that output and does
+// not run.
 type childRequest struct {
 	request  flow.Request
 	refusal  *flow.Error     // why it cannot run

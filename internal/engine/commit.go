@@ -27,7 +27,7 @@ type op interface {
 	done(error)
 	// size is about how many bytes the request holds.
 	size() int
-	// class says how the committer treats the request.
+	// class is how the committer treats the request.
 	class() class
 	// executions are the executions of the request, for the log; new ones included.
 	executions() []flow.ID

@@ -230,8 +230,8 @@ func (t *transaction) claimQueued(ctx context.Context) error {
 }
 
 // claimLate lets claimers that came during the transaction take from queues that may hold work. Otherwise each of them would cost its own
-// commit: while a worker with 4 slots runs no-ops, its next call of Take comes while its ends are being written. Of 4,000 no-ops on SQLite
-// that saves a fifth of the commits.
+// commit: while a worker with 4 slots runs no-ops, its next call of Take comes while its ends are being written. For 4,000 no-ops on SQLite
+// this saves a fifth of the commits.
 func (t *transaction) claimLate(ctx context.Context) error {
 	for t.join(func(c *claimers) *claimer { return c.pullLate(t.dispatch.empty) }) {
 		if _, err := t.take(ctx, t.dispatch.claimers.all[len(t.dispatch.claimers.all)-1]); err != nil {

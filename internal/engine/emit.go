@@ -403,7 +403,7 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 	return nil
 }
 
-// tellEmitted counts the signals of a committed transaction, and wakes those who wait for them.
+// tellEmitted counts the signals of a committed transaction, and wakes the waits for them.
 func (e *Engine) tellEmitted(t *transaction) {
 	signals := txn.MadePart[keptSignals](t)
 	if signals == nil {

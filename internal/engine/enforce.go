@@ -29,7 +29,7 @@ const (
 type plannedEnforcement struct {
 	verdict automation.Verdict
 	start   *plannedStart         // of one that runs
-	once    *store.IdempotencyKey // of one of which there is one execution
+	once    *store.IdempotencyKey // the value of once, if the rule has it
 }
 
 // ruleChoice says which rules are evaluated for a signal.

@@ -1,5 +1,5 @@
-// Package engine is the server's shell: it loads what a decision needs, lets the rules decide, commits, and only then
-// tells. Correctness depends only on the store; what the engine keeps in memory are hints.
+// Package engine is the server's shell: it loads the rows that a decision needs, lets the rules decide, commits, and only then notifies.
+// Correctness depends only on the store; what the engine keeps in memory are hints.
 package engine
 
 import (

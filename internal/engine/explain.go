@@ -184,7 +184,7 @@ func enforcedText(k *flow.Enforcement) string {
 	return text
 }
 
-// bufferedText says which window buffers a signal, and for how long.
+// bufferedText describes the window that buffers a signal, and when it closes.
 func (e *Engine) bufferedText(ctx context.Context, k *flow.Enforcement) (string, error) {
 	text := enforcedText(k)
 	r, err := e.ruleOf(ctx, k.Rule, k.Version)

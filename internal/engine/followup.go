@@ -21,7 +21,7 @@ const (
 // find the whole budget of its transaction.
 //
 // The step of a workflow with many children goes alone: it may use the whole budget of its transaction, which locks the workflow's row all
-// that time. Of four in one transaction three would be postponed again, and reports of the children of all four would wait for it.
+// that time. With four in one transaction, three would be postponed again, and reports of the children of all four would wait for it.
 //
 // One batch of such steps and one of other follow-ups are under way at a time, so that callers find the other committers. With four side by
 // side, 100 steps of workflows that start themselves were decided again up to nine times on PostgreSQL, because each batch needed rows of

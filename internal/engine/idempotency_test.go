@@ -253,7 +253,7 @@ func TestBatchWithAKeyAndNothingElse(t *testing.T) {
 	}
 }
 
-// Of different batches that come at once with one key, one is accepted as a whole and the others not at all.
+// If different batches come at once with one key, one is accepted as a whole and the others not at all.
 func TestRacingBatchesWithAKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

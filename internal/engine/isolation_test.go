@@ -390,7 +390,7 @@ func TestLineBesideWhatIsRefused(t *testing.T) {
 	})
 }
 
-// Retention removes what can be removed beside an execution that cannot.
+// Retention removes other executions beside one that cannot be removed.
 func TestRetentionBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	c := &clinging{}

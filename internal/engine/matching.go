@@ -209,7 +209,7 @@ func (e *Engine) askRules(ctx context.Context, s *flow.Signal, a ruleChoice) (m 
 	if err != nil {
 		return nil, err
 	}
-	// If the signal's rules are carried out in parts, this server or one that has stopped may have done some already.
+	// If the signal's rules are carried out in parts, this server, or one that has stopped, may have enforced some rules already.
 	if a.turn {
 		if a.except, err = e.enforcedBy(ctx, s); err != nil {
 			return nil, err

@@ -106,7 +106,7 @@ func (e *Engine) recordTakenBack(t *transaction) {
 	e.logTakenBack(slog.LevelInfo, "attempts handed back, by their worker or with the machine or server that they ran on: they are tried again", telemetry.HandedBack, back)
 }
 
-// endsAttempt reports whether an event ends an attempt that was taken back: by the engine, or because its host failed.
+// endsAttempt reports whether an event ends an attempt that was taken back: by the engine, or by its host.
 func endsAttempt(ev flow.Event) bool { return ev.Type == flow.EvLost || ev.Type == flow.EvFailed }
 
 // logTakenBack logs the attempts that were taken back, the first few by name.

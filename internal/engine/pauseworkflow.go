@@ -32,7 +32,7 @@ type pauseOrder func(*transaction, *flow.Draft) (*flow.Pause, error)
 
 // PauseExecution makes a workflow and those beneath it start no more tasks, until it is resumed or its time is over. Tasks that have begun,
 // or wait in a queue, continue. With o.Stops, the timers of these workflows stop, and so do their tasks that only wait. A paused workflow
-// gets the new pause. An ended execution is flow.ErrFinished, and one that is not a workflow *Invalid.
+// gets the new pause. The error is flow.ErrFinished for an ended execution, and *Invalid for one that is not a workflow.
 func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (WorkflowPause, error) {
 	if err := o.check(); err != nil {
 		return WorkflowPause{}, err

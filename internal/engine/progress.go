@@ -39,7 +39,7 @@ const (
 	taskBytes     = 150 // of a tracker for each task
 )
 
-// size is about how many bytes of memory it takes. Evaluated lists never change, and are measured once.
+// size is about how many bytes of memory the progress takes. Evaluated lists never change, and are measured once.
 func (p *progress) size() int {
 	if len(p.items) != p.lists {
 		p.lists, p.bytes = len(p.items), 0

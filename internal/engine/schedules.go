@@ -316,7 +316,7 @@ func (t *transaction) putTicks(all ...store.Tick) {
 	rows.Schedules.Ticks = append(rows.Schedules.Ticks, all...)
 }
 
-// dueOf is when a schedule's next nominal time is to be decided about; zero: never.
+// dueOf is when the next decision about a schedule is due; zero: never.
 func dueOf(d *definition.Definition, k *store.Schedule) time.Time {
 	if k.Next.IsZero() || !k.PausedAt.IsZero() {
 		return time.Time{}

@@ -73,8 +73,7 @@ type effects struct {
 	failpoints  []string          // points of package failpoint that this commit hits
 }
 
-// wrote records a written draft. lost and handedBack have copies: their Before and Events are of this write, and later decisions start
-// anew.
+// wrote records a written draft. lost and handedBack hold copies, with Before and Events of this write, because later decisions start anew.
 func (f *effects) wrote(d *flow.Draft) {
 	f.written = append(f.written, d.Execution)
 	switch {
@@ -207,8 +206,8 @@ func (t *transaction) flush(ctx context.Context) error {
 // newExecution defers every new execution: it is written together with the next decision about it.
 func newExecution(d *flow.Draft) bool { return d.New }
 
-// beforeFirstStep defers a new workflow until its first step: both are written at once. Three kinds of new workflows
-// are not deferred, because something reads their rows before that:
+// beforeFirstStep defers a new workflow until its first step: both are written at once. Three kinds of new workflows are not deferred,
+// because their rows are read before that:
 //
 //   - one with a key: the store counts who holds the key
 //   - a rerun: its first step reads what it reuses, which is written with it

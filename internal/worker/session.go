@@ -38,7 +38,7 @@ type session struct {
 	failedTake chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
 
 	lease  time.Duration // from the last renewal; only the function renewed writes it, under mu
-	leased chan struct{} // closed by the first renewal: no work is taken before the lease is known
+	leased chan struct{} // closed by the first renewal: no work is claimed before the lease is known
 	expiry *time.Timer   // ends the session when it has not been renewed for too long
 	until  time.Time     // when expiry fires; guarded by mu
 }

@@ -102,7 +102,7 @@ type unpacker struct {
 	mark       archive.Mark
 	chunk      flow.LogChunk
 
-	// What is to be written:
+	// To write:
 	delta  store.Delta
 	bytes  int
 	chunks []flow.LogChunk

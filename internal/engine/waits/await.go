@@ -79,7 +79,7 @@ func (k *Waits) canAwait(trigger string) error {
 	return nil
 }
 
-// end ends an execution whose time to wait is over.
+// end ends an execution whose wait has timed out.
 func (k *Waits) end(ctx context.Context, t txn.Tx, d *flow.Draft) error {
 	found, err := t.Store().WaitsOf(ctx, []flow.ID{d.ID})
 	if err != nil {

@@ -82,7 +82,7 @@ func (w *answer) pausedAction(x *flow.Execution, paused []store.Pause) bool {
 	return false
 }
 
-// candidates are the live workers, by whether they could take an execution.
+// candidates are the live workers, grouped by whether they could run an execution.
 type candidates struct {
 	serving []store.Session // can take it
 	rests   []store.Pause   // of paused workers that could run it

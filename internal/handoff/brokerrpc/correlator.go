@@ -26,7 +26,7 @@ type correlator struct {
 	replyQueues int64 // reply queues made so far
 }
 
-// openReplyQueue is a reply queue that the correlator reads. One that is given up is replaced.
+// openReplyQueue is a reply queue that the correlator reads. A reply queue that is given up is replaced.
 type openReplyQueue struct {
 	ReplyQueue
 	dead  chan struct{} // closed when it is given up

@@ -47,9 +47,9 @@ type Server struct {
 const (
 	// mostAsks is how many calls wait at one server: three for each of some ten thousand workers.
 	mostAsks = 50_000
-	// mostOpens is how many sessions a server opens at once. The worker of one more is told at once to try again, and does so after a pause.
-	// Without a bound, 10,000 workers that ask for sessions at once, of which 330 a second are opened, would ask again before half of them had
-	// been served, and again before the repeated calls had been.
+	// mostOpens is how many sessions a server opens at once. Further workers are told at once to try again, and do so after a pause. Without a
+	// bound, 10,000 workers that ask for sessions at once, of which 330 a second are opened, would ask again before half of them had been
+	// served, and again before the repeated calls had been.
 	mostOpens = 256
 	// mostTells and mostLogs are how many messages of each line a server handles at once.
 	mostTells = 64

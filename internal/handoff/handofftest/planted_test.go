@@ -65,7 +65,7 @@ func (b *bent) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, err
 	return b.Handoff.Renew(ctx, session)
 }
 
-// bend makes a hand-off with a bug, which keeps its optional interfaces.
+// bend makes a hand-off with a bug. It still passes on strays, if h has them.
 func bend(h handoff.Handoff, bug func(*bent)) handoff.Handoff {
 	b := &bent{Handoff: h}
 	if s, ok := h.(handoff.Straying); ok {

@@ -65,9 +65,8 @@ func (f *Broker) declareLine(ctx context.Context, line brokerrpc.Line) error {
 	if err != nil {
 		return err
 	}
-	// The broker compares the arguments of an existing queue with those of a declaration. Of two installations the one
-	// that starts second is therefore refused. The queue is always empty, so no message ever goes to the key
-	// that its argument names.
+	// The broker compares the arguments of an existing queue with those of a declaration. The second of two installations is therefore
+	// refused. The queue is always empty, so no message ever goes to the key that its argument names.
 	err = f.declare(ctx, c, f.queue("owner"), amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f.o.Installation})
 	if unequal(err) {
 		return brokerrpc.OtherInstallation(f.namespace, "delete the queue "+f.queue("owner"))

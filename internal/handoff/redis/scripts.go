@@ -37,7 +37,7 @@ if redis.call('XLEN', KEYS[1]) == 0 then
 end
 return 1`)
 
-// deadLetterScript moves a message to the dead letters. Of these it keeps at most 10,000, at most so many bytes, and none older than 7
+// deadLetterScript moves a message to the dead letters. It keeps at most 10,000 dead letters, at most so many bytes, and none older than 7
 // days; the oldest are deleted first. The text of an ask is not kept, because asks are never sent again.
 //
 //	KEYS line, bytes, dead   ARGV name of the line, group, id, message, reason, tries, most bytes
@@ -103,8 +103,8 @@ local id = redis.call('XADD', KEYS[1], '*', 'hello', '')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return id`)
 
-// forgetScript deletes the consumers of dead processes. One that has messages stays until others have claimed these, because
-// deleting it would lose them.
+// forgetScript deletes the consumers of dead processes. A consumer that has messages stays until others have claimed them, because deleting
+// it would lose them.
 //
 //	KEYS line   ARGV group, idle milliseconds
 var forgetScript = rueidis.NewLuaScript(`#!lua flags=allow-oom

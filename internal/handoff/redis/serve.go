@@ -22,7 +22,7 @@ type delivery struct {
 	tries int
 }
 
-// counter holds the messages of one call of Serve, which wait for a take.
+// counter holds the messages of one call of Serve that wait for a take.
 type counter struct {
 	f    *Broker
 	ctx  context.Context // of Serve
