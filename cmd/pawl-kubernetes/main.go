@@ -1,5 +1,5 @@
-// Command pawl-kubernetes is pawl with one runtime more, kubernetes, whose workers run containers and code as pods. It is a
-// command of its own because the client of a cluster makes a program half as large again.
+// Command pawl-kubernetes is pawl with an additional runtime, kubernetes, whose workers run containers and code as pods. It
+// is a separate command because the cluster's client library makes a program half as large again.
 package main
 
 import (

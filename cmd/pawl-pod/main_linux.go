@@ -1,5 +1,5 @@
-// Command pawl-pod is the helper in the pods of the Kubernetes runtime. It is not for people: its image is named by the
-// setting kubernetes_helper_image, and pods execute it.
+// Command pawl-pod is the helper in the pods of the Kubernetes runtime. Users do not run it: the setting
+// kubernetes_helper_image names its image, and pods execute it.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// collectAt has garbage collected at 0.8 MB, where Go's own 100 does so at 4 MB first. There are two of these processes
-// in each pod, and what they hold at once is little. Process 1 that only watches its program makes no garbage.
+// collectAt makes the first garbage collection run at 0.8 MB, where Go's default of 100 runs it at 4 MB. Each pod has
+// two of these processes, which keep little memory alive. Process 1 allocates nothing while it watches its program.
 const collectAt = 20
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 	}
 	var err error
 	switch verb {
-	case "keep": // the keeper; its argument is how long a run goes on without a worker
+	case "keep": // the keeper; its argument is how long a run continues without a worker
 		var orphan time.Duration
 		if len(os.Args) != 3 {
 			err = fmt.Errorf("usage: pawl-pod keep DURATION")
@@ -49,7 +49,7 @@ func main() {
 		os.Exit(pod.Init(pod.Places{}, wire.Program))
 	case "become":
 		pod.Become()
-	case "reach": // pawl doctor's program; its argument is an address, or nothing
+	case "reach": // the program of pawl doctor; its argument is an address, or missing
 		if len(os.Args) == 3 && os.Args[2] != "" {
 			fmt.Println(pod.Reach(os.Args[2]))
 		}
@@ -64,9 +64,9 @@ func main() {
 	}
 }
 
-// lean executes process 1 once more, with the variable that tells Go's runtime before main begins how many processors
-// it may use: it takes 36 KB for each, 2 MB on a node with 64, and one is enough. Where the image sets it, that stays,
-// as the program is to see it; else the program sees none.
+// lean executes process 1 once more, with the variable that tells Go's runtime before main starts how many processors
+// to use: the runtime takes 36 KB per processor, 2 MB on a node with 64, and one is enough. If the image sets the
+// variable, the program gets the image's value; otherwise the program does not get it.
 func lean() {
 	const name, done = "GOMAXPROCS", "lean"
 	if len(os.Args) > 2 {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Command pawl-pod is the helper in the pods of the Kubernetes runtime, which run Linux.
+// Command pawl-pod is the helper in the pods of the Kubernetes runtime, which need Linux.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command pawl runs work that must not be lost: evaluations of untrusted code and workflows of tasks. It is engine,
-// worker, server and command line in one binary.
+// Command pawl runs work that must not be lost: evaluations of untrusted code and workflows of tasks. It is the
+// engine, worker, server and command line in one binary.
 package main
 
 import (

@@ -340,7 +340,7 @@ func (d *drawing) place(needs [][]int) Layout {
 	return out
 }
 
-// apart is the distance that the middles of two neighbours in a layer must have.
+// apart is the least distance between the middles of two neighbours in a layer.
 func (d *drawing) apart(a, b int) float64 {
 	height := func(v int) float64 {
 		if v < d.nodes {

@@ -38,7 +38,8 @@ type prefixed struct {
 	rule   *Rule
 }
 
-// endListeners is which ends of executions the rules listen to: ends of some actions, and ends with a status and labels, both optional.
+// endListeners are the ends of executions that rules listen to: ends of some actions, and ends with a status and labels, both
+// optional.
 type endListeners struct {
 	actions map[string]bool
 	others  []otherListeners

@@ -1,4 +1,4 @@
-// Package comparison decides whether what a program wrote is what was expected of it. It is pure.
+// Package comparison decides whether a program's output equals the expected output. It is pure.
 package comparison
 
 import (
@@ -13,42 +13,42 @@ import (
 // Mode is how two texts are compared.
 type Mode string
 
-// The modes, from the strictest to the most lenient: what one takes for the same, so do those behind it.
+// The modes, from the strictest to the most lenient: texts that one mode accepts are accepted by all after it.
 const (
 	Exact   Mode = "exact"   // byte for byte
-	Trimmed Mode = "trimmed" // white space at the end of lines, and empty lines at the end, do not count
-	Tokens  Mode = "tokens"  // words in the same order; the white space between them does not count
-	Numeric Mode = "numeric" // as tokens, and numbers that are not both integers may differ within the tolerances
+	Trimmed Mode = "trimmed" // ignores white space at the end of lines, and empty lines at the end
+	Tokens  Mode = "tokens"  // the same words in the same order; ignores the white space between them
+	Numeric Mode = "numeric" // as tokens, but numbers that are not both integers may differ within the tolerances
 )
 
 // Modes lists the modes, the strictest first.
 func Modes() []Mode { return []Mode{Exact, Trimmed, Tokens, Numeric} }
 
-// DefaultTolerance is what a rule of Numeric has, absolutely and relatively, where neither is given.
+// DefaultTolerance is the absolute and relative tolerance of Numeric if neither is given.
 const DefaultTolerance = 1e-6
 
 // Rule says how outputs are compared.
 type Rule struct {
 	Mode Mode
-	// Absolute and Relative are how far a number may be from the expected one: by that much, or by that much of the
-	// expected one's size. Two integers have to be equal. Only Numeric has tolerances.
+	// Absolute and Relative are the tolerances of a number: by its difference, and by its difference in relation to
+	// the expected number. Two integers must be equal. Only Numeric has tolerances.
 	Absolute, Relative float64
 }
 
-// Mismatch is the first place at which an output is not what was expected.
+// Mismatch is the first place at which an output differs from the expected one.
 type Mismatch struct {
-	Line int    // of the output, counted from 1; 0 of values
-	Path string // of values: where in them, such as [2].name; empty for the whole
-	// Got and Want are the line or the word there, shortened; None where the text has ended.
+	Line int    // in the output, from 1; 0 for values
+	Path string // for values: the path, such as [2].name; empty for the whole
+	// Got and Want are the line or the word at that place, shortened; None after the end of the text.
 	Got, Want string
-	// Say is a sentence about it.
+	// Say is a sentence about the difference.
 	Say string
 }
 
-// None stands for a line or word that is not there.
+// None stands for a missing line or word.
 const None = "(nothing)"
 
-// Compare returns nil when got is as expected.
+// Compare returns nil if got equals want under the rule.
 func (r Rule) Compare(got, want []byte) *Mismatch {
 	switch r.Mode {
 	case Exact:
@@ -69,7 +69,7 @@ func exact(got, want []byte) *Mismatch {
 	for at < len(got) && at < len(want) && got[at] == want[at] {
 		at++
 	}
-	begin := bytes.LastIndexByte(got[:at], '\n') + 1 // the same in both up to there
+	begin := bytes.LastIndexByte(got[:at], '\n') + 1 // both are equal up to there
 	m := &Mismatch{Line: 1 + bytes.Count(got[:at], []byte{'\n'}), Got: show(line(got[begin:]), begin < len(got)), Want: show(line(want[begin:]), begin < len(want))}
 	switch {
 	case len(want) == at:
@@ -90,7 +90,7 @@ func line(b []byte) []byte {
 	return b
 }
 
-// char is the first character of a text, as it is written in Go.
+// char is the first character of a text, as a Go literal.
 func char(b []byte) string {
 	if r, size := utf8.DecodeRune(b); r == utf8.RuneError && size <= 1 {
 		return fmt.Sprintf("byte %#02x", b[0])
@@ -115,7 +115,7 @@ func trimmed(got, want []byte) *Mismatch {
 	}
 }
 
-// nextLine takes a line off a text, without the white space at its end. The empty text has none.
+// nextLine removes a line from a text and returns it without the white space at its end. An empty text has no line.
 func nextLine(b *[]byte) ([]byte, bool) {
 	if *b == nil {
 		return nil, false
@@ -127,7 +127,7 @@ func nextLine(b *[]byte) ([]byte, bool) {
 	return bytes.TrimRightFunc(head, unicode.IsSpace), true
 }
 
-// trimEnd takes the white space off the end of a text; nil is the empty one.
+// trimEnd removes the white space at the end of a text; nil is the empty text.
 func trimEnd(b []byte) []byte {
 	if b = bytes.TrimRightFunc(b, unicode.IsSpace); len(b) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func words(got, want []byte, same func(got, want []byte) bool) *Mismatch {
 	}
 }
 
-// nextWord takes a word off a text, and the white space before it; nil when there is none.
+// nextWord removes a word, and the white space before it, from a text; nil if there is none.
 func nextWord(b *[]byte) (space, word []byte) {
 	all := *b
 	rest := bytes.TrimLeftFunc(all, unicode.IsSpace)
@@ -169,7 +169,7 @@ func nextWord(b *[]byte) (space, word []byte) {
 	return space, rest[:end]
 }
 
-// shown is how much of a line or word a mismatch shows, in bytes.
+// shown is the number of bytes of a line or word that a mismatch shows.
 const shown = 80
 
 // show writes a line or word for people.

@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// number is a number as C reads it: finite, infinite or not a number.
+// number is a number in C's notation: finite, infinite or not a number.
 type number struct {
 	special  byte // 'i' for infinite, 'n' for not a number, 0 for finite
 	negative bool
 	decimal
 }
 
-// decimal is mantissa · 10^exponent, which is not negative.
+// decimal is mantissa · 10^exponent, and not negative.
 type decimal struct {
 	mantissa *big.Int
 	exponent int64
-	digits   int64 // of the mantissa, or one more; 0 for zero
+	digits   int64 // number of digits of the mantissa, or one more; 0 for zero
 }
 
-// The bounds of what is read as a number. What is beyond them is right when it is the same text.
+// The limits for texts that are read as numbers. Texts beyond them are equal only as texts.
 const (
 	longestNumber = 1000 // bytes, but for integers
 	longestExp    = 9    // digits of a decimal exponent
-	mostBinaryExp = 1100 // the range of a double, in which C prints hexadecimal numbers
+	mostBinaryExp = 1100 // range of a double, for which C prints hexadecimal numbers
 )
 
-// near reports whether two words are the same, or numbers within the tolerances. Two integers have to be equal.
+// near reports whether two words are equal, or numbers within the tolerances. Two integers must be equal.
 func (t tolerances) near(got, want []byte) bool {
 	if bytes.Equal(got, want) {
 		return true
@@ -50,7 +50,7 @@ func (t tolerances) near(got, want []byte) bool {
 	return within(g, w, t.absolute) || within(g, w, w.times(t.relative))
 }
 
-// integer is a whole number in one way of writing it: "+007" is "7", and "-0" is "0".
+// integer is the normal form of an integer: "+007" is "7", and "-0" is "0".
 func integer(word []byte) (string, bool) {
 	digits, sign := word, ""
 	if len(word) > 0 && (word[0] == '+' || word[0] == '-') {
@@ -65,7 +65,7 @@ func integer(word []byte) (string, bool) {
 	return sign + string(digits), true
 }
 
-// parse reads a word as C's strtod does, to its end.
+// parse parses a whole word as C's strtod does.
 func parse(word string) (n number, ok bool) {
 	if len(word) > longestNumber || word == "" {
 		return number{}, false
@@ -126,7 +126,7 @@ func makeDecimal(digits string, exponent int64) decimal {
 	return d
 }
 
-// hexadecimal reads what follows 0x.
+// hexadecimal parses the text after 0x.
 func hexadecimal(word string) (decimal, bool) {
 	digits, exponent, ok := split(word, "p", "0123456789abcdef")
 	whole, fraction, _ := strings.Cut(digits, ".")
@@ -154,9 +154,9 @@ func (d decimal) times(o decimal) decimal {
 	return decimal{new(big.Int).Mul(d.mantissa, o.mantissa), d.exponent + o.exponent, d.digits + o.digits}
 }
 
-// within reports whether g and w are no further apart than t. The three are brought to one exponent. That could take as many digits as
-// the exponents differ, a billion: so what is too small to decide, beneath all digits that the largest and a second one have, counts as
-// one unit there.
+// within reports whether g and w differ by at most t. It brings the three to one exponent. That could take as many digits as the
+// exponents differ, up to a billion: so a term that is too small to matter, below all digits of the largest and a second term, counts
+// as one unit there.
 func within(g, w number, t decimal) bool {
 	terms := []decimal{g.decimal, w.decimal, t}
 	var top, most int64 = math.MinInt64, 0
@@ -190,7 +190,7 @@ func within(g, w number, t decimal) bool {
 	return apart.CmpAbs(terms[2].mantissa) <= 0
 }
 
-// tolerances are the tolerances of a rule, as the decimals that were written.
+// tolerances are the tolerances of a rule, as exact decimals.
 type tolerances struct{ absolute, relative decimal }
 
 func (r Rule) tolerances() tolerances {

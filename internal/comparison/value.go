@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Values returns nil when the JSON value got is the JSON value want. Two values are equal when they have the same type and the same
-// content: arrays element by element, objects whatever the order of their members, and numbers when they have the same value, so that 1,
-// 1.0 and 1e0 are equal. With Numeric two numbers that are not both integers may differ within the tolerances.
+// Values returns nil if the JSON value got equals the JSON value want. Two values are equal if they have the same type and the same
+// content: arrays element by element, objects in any order of members, and numbers by value, so that 1, 1.0 and 1e0 are equal. With
+// Numeric two numbers that are not both integers may differ within the tolerances.
 //
-// The error says which of the two is not one JSON value.
+// The error says which of the two is not a single JSON value.
 func (r Rule) Values(got, want []byte) (*Mismatch, error) {
 	g, err := value(got)
 	if err != nil {

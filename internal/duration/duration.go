@@ -1,5 +1,5 @@
-// Package duration reads durations as people write them, by one rule for definitions, the API, the configuration and the command
-// line. It is pure.
+// Package duration parses durations as people write them, by one rule for definitions, the API, the configuration and the
+// command line. It is pure.
 package duration
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrNegative means that a text would be a duration without its minus sign.
+// ErrNegative means that the duration is negative but otherwise valid.
 var ErrNegative = errors.New("it is negative")
 
 var units = map[string]time.Duration{
@@ -19,8 +19,8 @@ var units = map[string]time.Duration{
 	"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
 }
 
-// Parse reads "1s", "1m30s" or "2d": numbers with the units ns, us, ms, s, m, h and d. A day is 24 hours. A number without a
-// unit is of seconds: "90" and "1.5". Negative durations are refused.
+// Parse parses "1s", "1m30s" or "2d": numbers with the units ns, us, ms, s, m, h and d. A day is 24 hours. A number without
+// a unit is in seconds: "90" and "1.5". Negative durations are refused.
 func Parse(s string) (time.Duration, error) {
 	fault := func(why string) error {
 		return fmt.Errorf("%.40q is not a duration: %s; write it like 30s, 1m30s or 2d, or as a number of seconds", s, why)
@@ -62,7 +62,7 @@ func Parse(s string) (time.Duration, error) {
 	return inRange(s, total)
 }
 
-// Number reads a number as it stands in JSON or YAML, such as 1.5 or 2e3: it is of seconds.
+// Number parses a number in JSON or YAML, such as 1.5 or 2e3: it is in seconds.
 func Number(s string) (time.Duration, error) {
 	seconds, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(seconds) {

@@ -1,4 +1,5 @@
-// Package exampletest is for examples that run a whole Pawl with package pawltest, which wants the *testing.T that examples do not have.
+// Package exampletest is for examples that run a whole Pawl with package pawltest, which needs a *testing.T that examples do not
+// have.
 package exampletest
 
 import (
@@ -11,7 +12,7 @@ import (
 	"testing"
 )
 
-// New returns what stands for the test of an example, until stop is called. A failure of it ends the program.
+// New returns a test object for an example, which is valid until stop is called. If it fails, the program ends.
 func New() (t testing.TB, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &example{ctx: ctx, cancel: cancel}
@@ -35,7 +36,7 @@ func (e *example) Fatalf(f string, v ...any) {
 	log.Fatalf(f, v...)
 }
 
-// Errorf fails the example by what it prints beside the expected output.
+// Errorf makes the example fail, because it prints more than the expected output.
 func (e *example) Errorf(f string, v ...any) { fmt.Printf(f+"\n", v...) }
 
 func (e *example) TempDir() string {
@@ -47,7 +48,7 @@ func (e *example) TempDir() string {
 	return dir
 }
 
-// stop does what a test does at its end: the context first, then the clean-ups, the latest first.
+// stop does what the end of a test does: it ends the context, then runs the clean-ups, the latest first.
 func (e *example) stop() {
 	e.cancel()
 	for _, f := range slices.Backward(e.after) {

@@ -2,7 +2,7 @@
 
 package failpoint
 
-// Hit says that a moment has come.
+// Hit marks a moment.
 func Hit(string) {}
 
 // HitAbout is Hit for one document, by its name.

@@ -25,7 +25,7 @@ func init() {
 	left.Store(n)
 }
 
-// Hit says that a moment has come.
+// Hit marks a moment.
 func Hit(name string) {
 	if name != moment || left.Add(-1) != 0 {
 		return
@@ -38,7 +38,7 @@ func Hit(name string) {
 	if err != nil {
 		os.Exit(137)
 	}
-	select {} // the signal is on its way
+	select {} // the signal is about to arrive
 }
 
 // HitAbout is Hit for one document, by its name.

@@ -1,6 +1,6 @@
-// Package heap lets a process that holds little collect its garbage more rarely than Go does by default. A server or worker
-// of Pawl keeps ten or twenty megabytes alive whatever it does, and makes that much garbage in a fraction of a second:
-// collecting it each time took a quarter of its processor time.
+// Package heap makes a process with a small heap collect garbage less often than Go does by default. A server or worker of
+// Pawl keeps 10 or 20 MB alive whatever it does, and allocates that much in a fraction of a second: collecting it each time
+// took a quarter of its processor time.
 package heap
 
 import (
@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// room is how much garbage a heap may hold that is smaller than this: a little memory for much less work.
+	// room is the garbage that a heap smaller than this may contain: a little memory for much less work.
 	room = 48 << 20
 	// most is Go's percentage for the smallest heaps, so that an idle process stays small.
 	most = 400
-	// least is Go's default. A heap of more than room is collected as ever.
+	// least is Go's default. A heap larger than room is collected as usual.
 	least = 100
 )
 
-// Grow sets the percentage at which garbage is collected, now and after each collection. It does nothing when GOGC says
-// what the operator wants. There is no way back: call it once, where the process begins.
+// Grow sets the garbage collection percentage, now and after each collection. It does nothing if the operator has set
+// GOGC. It cannot be undone: call it once, at the start of the process.
 func Grow() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -38,12 +38,12 @@ func adjust(now int) {
 	runtime.AddCleanup(new([16]byte), func(int) { adjust(next) }, 0)
 }
 
-// percent is how much a heap may grow beyond what is alive in it, in bytes.
+// percent is the percentage for a heap with so many live bytes.
 func percent(alive uint64) int {
 	return int(min(max(room*100/max(alive, 1), least), most))
 }
 
-// live is how many bytes the last collection found alive; 0 before the first.
+// live is the number of bytes that the last collection found alive; 0 before the first.
 func live() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)

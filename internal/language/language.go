@@ -1,5 +1,5 @@
 // Package language is the list of languages: the names that requests, definitions and configurations may use. It is pure,
-// and the only place where they are written down; what a language needs to run is the worker's to know.
+// and the only such list; the worker knows what a language needs to run.
 package language
 
 import (
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Name is a language by its proper name and by whatever else it is called.
+// Name is a language with its proper name and its other names.
 type Name struct {
 	Name       string
 	Aliases    []string
-	Extensions []string // of its sources' names, without the dot
+	Extensions []string // of its sources, without the dot
 	Calls      bool     // a case may call a function of a program
 }
 
@@ -36,7 +36,7 @@ func BuiltIn() Set { return Set{builtIn} }
 // Set is a set of languages. The zero value is empty. It is immutable.
 type Set struct{ all []Name }
 
-// With is the set with more languages. One whose proper name is there already takes the other's place.
+// With is the set with more languages. A language replaces one with the same proper name.
 func (s Set) With(more ...Name) Set {
 	all := slices.Clone(s.all)
 	for _, n := range more {
@@ -58,10 +58,10 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Known lists the languages. The result is the caller's to read only.
+// Known lists the languages. Callers must not modify the result.
 func (s Set) Known() []Name { return s.all }
 
-// All lists every name that Resolve knows, aliases included.
+// All lists every name that Resolve accepts, aliases included.
 func (s Set) All() []string {
 	var names []string
 	for _, n := range s.all {
@@ -70,7 +70,7 @@ func (s Set) All() []string {
 	return names
 }
 
-// Resolve is the proper name of a language given by its name or an alias, in any case.
+// Resolve is the proper name of a language for any of its names, in any case.
 func (s Set) Resolve(name string) (string, bool) {
 	name = strings.ToLower(name)
 	for _, n := range s.all {
@@ -81,11 +81,11 @@ func (s Set) Resolve(name string) (string, bool) {
 	return "", false
 }
 
-// implementations are names of implementations and dialects that people give for a language.
+// implementations are names of implementations and dialects that users give for a language.
 var implementations = map[string]string{"pypy": "python", "cpython": "python", "deno": "typescript", "bun": "typescript", "tsx": "typescript", "openjdk": "java", "jdk": "java", "zsh": "bash", "clang": "c", "clang++": "c++", "rustc": "rust"}
 
-// Suggest says what to write for a name that is not known: a language whose name stands before a version, or of which it is an
-// implementation. It is empty where nothing is alike.
+// Suggest suggests a language for an unknown name: one whose name is followed by a version, or of which it is an
+// implementation. It is empty if there is none.
 func (s Set) Suggest(name string) string {
 	bare := strings.TrimRight(strings.ToLower(name), "0123456789._-")
 	if other, ok := implementations[bare]; ok {
@@ -119,10 +119,10 @@ func (s Set) OfExtension(ext string) (string, bool) {
 	return "", false
 }
 
-// longest is how long a name may be, in bytes.
+// longest bounds a name, in bytes.
 const longest = 40
 
-// CheckName says what is wrong with a word as the name of a language that an operator adds, and how to write it.
+// CheckName returns an error, with the fix, if a word is not valid as the name of a language that an operator adds.
 func CheckName(s string) error {
 	if s == "" || len(s) > longest || s[0] < 'a' || s[0] > 'z' || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789+#._-") != "" {
 		return fmt.Errorf(`%.60q is not a name of a language: write 1 to %d of a-z, 0-9, "+", "#", ".", "_" and "-", a letter first`, s,

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package nobody is for tests of what a user without privileges meets. Root may read and write everywhere, so such a test means
-// nothing as root, which is who runs the tests in CI.
+// Package nobody is for tests of what a user without privileges experiences. Root may read and write everything, so such a test
+// shows nothing when it runs as root, as in CI.
 package nobody
 
 import (
@@ -17,15 +17,15 @@ import (
 // uid is the user and the group "nobody" on every Linux distribution.
 const uid = 65534
 
-// Runs runs the calling test alone, in a copy of the test binary, as the user nobody, and fails it when it fails there.
-// It returns false when the caller is not root and is to go on by itself. The copy has a directory of its own as
-// working directory, HOME and TMPDIR.
+// Runs runs only the calling test, in a copy of the test binary, as the user nobody, and fails if that fails. It
+// returns false if the caller is not root and must run the test itself. The copy has its own directory as working
+// directory, HOME and TMPDIR.
 func Runs(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return false
 	}
-	dir, err := os.MkdirTemp("", "pawl-nobody-") // nobody cannot enter those of package testing
+	dir, err := os.MkdirTemp("", "pawl-nobody-") // nobody cannot enter package testing's directories
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +45,8 @@ func Runs(t *testing.T) bool {
 	return true
 }
 
-// copySelf writes this process's binary to a file that every user may execute. A process forked while that is open for writing would
-// hold it open too, and such a file cannot be executed.
+// copySelf copies this process's binary to a file that every user may execute. A process that is forked while the copy is open for
+// writing would also hold it open, and such a file cannot be executed.
 func copySelf(t *testing.T, path string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
