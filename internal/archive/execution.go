@@ -185,7 +185,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	return e
 }
 
-// rerun returns what the request of a rerun, or of an item of one, has in addition; nil: nothing.
+// rerun returns what the request of a rerun, or of an item of one, has in addition, or nil if nothing.
 func (e *Execution) rerun() (*flow.Rerun, error) {
 	again := &flow.Rerun{Only: e.Only, LeftOut: e.LeftOut, Outputs: outputsOf(e.Outputs), OverriddenBy: e.OverriddenBy, KeptWith: e.KeptWith,
 		KeptAs: e.KeptAs, RetryOf: e.RetryOf}

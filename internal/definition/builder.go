@@ -43,7 +43,7 @@ type builder struct {
 	compiles int
 	tried    int // cost of the calls of constants so far: see constantsCost
 	mentions []mention
-	// The known types of variables of the current document and task; nil: unknown.
+	// The known types of variables of the current document and task, or nil if they are unknown.
 	inputType, itemType, signalType *typed
 	tasks                           map[string]bool // their names
 	taskNames                       *problem.Names  // the same, made when a name is not among them

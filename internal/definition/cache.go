@@ -9,7 +9,7 @@ import (
 
 // Cache lets executions of a task end with the stored outcome of an earlier execution that had the same work.
 type Cache struct {
-	// Key identifies the work, in the scope of the task's expressions; nil: the action and its input.
+	// Key identifies the work, in the scope of the task's expressions. If it is nil, the action and its input identify the work.
 	Key *Template
 	// TTL is the greatest age of an outcome.
 	TTL time.Duration

@@ -106,9 +106,9 @@ type Task struct {
 	If *Condition
 	// Foreach evaluates to the list of items; nil for a plain task.
 	Foreach *Template
-	// Repeat runs a task without Foreach in rounds; nil: it runs once.
+	// Repeat runs a task without Foreach in rounds. If it is nil, the task runs once.
 	Repeat *Repeat
-	// Cache lets the task end with the stored outcome of another execution; nil: it always runs.
+	// Cache lets the task end with the stored outcome of another execution. If it is nil, the task always runs.
 	Cache *Cache
 	// InFlight is how many items of a foreach may be unfinished at the same time, 0 for all; InFlightOf is set instead if it is an expression.
 	InFlight   int
@@ -118,7 +118,7 @@ type Task struct {
 	// Action is a built-in kind or a registered name; Version 0 is its latest version.
 	Action  string
 	Version int
-	// With is the input of the action; nil: none.
+	// With is the input of the action, or nil if it has none.
 	With *Template
 	// SignalAt is the position of the signal's name in With, for a wait.
 	SignalAt Position

@@ -18,7 +18,7 @@ type Rule struct {
 	// If must hold for a signal; nil holds for each.
 	If  *Condition
 	Run Start
-	// Window buffers signals, so that one execution covers several; nil: each signal is enforced when it comes.
+	// Window buffers signals, so that one execution covers several. If it is nil, each signal is enforced when it comes.
 	Window *Window
 	// Once evaluates to an idempotency key: while a key is stored, it has one execution. nil: each signal starts one.
 	Once *Template
@@ -26,7 +26,7 @@ type Rule struct {
 	Reentry bool
 	// Depth is how many rules may have led to one another before this one.
 	Depth int
-	// CircuitBreaker (`storm` in documents) pauses the rule on a server if it would run more often there; nil: never.
+	// CircuitBreaker (`storm` in documents) pauses the rule on a server if it would run more often there. Without one (nil), it never pauses.
 	CircuitBreaker *CircuitBreaker
 }
 

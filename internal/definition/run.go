@@ -119,7 +119,7 @@ type Run struct {
 	Kind flow.Kind
 	// Input has its defaults filled in.
 	Input json.RawMessage
-	// With is the content for the handler; nil: it is Input.
+	// With is the content for the handler. If it is nil, Input is.
 	With json.RawMessage
 	// Key is the concurrency key; "": none.
 	Key      string
@@ -131,7 +131,7 @@ type Run struct {
 
 // Prepare checks an execution's input, and evaluates the handler's content and the concurrency key. env is the environment of the workflow
 // to which the execution belongs, or nil; it overrides the action's own. An error is of type Problems (for the input) or an *EvalError. w
-// counts and limits the work; nil: each template is limited.
+// counts and limits the work; if it is nil, only each template is limited.
 func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]string, w *Work) (Run, error) {
 	input, err := validateInput(d, input, w)
 	if err != nil {

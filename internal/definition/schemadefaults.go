@@ -91,7 +91,7 @@ func (f *filler) fillObject(s *jsonschema.Schema, raw json.RawMessage, depth int
 	return append(out, '}'), true, nil
 }
 
-// defaultOf returns the default of a schema, or of the first one with a default that it refers to; nil: there is none.
+// defaultOf returns the default of a schema, or of the first one with a default that it refers to, or nil if there is none.
 func defaultOf(s *jsonschema.Schema) *any {
 	for s != nil && s.Default == nil {
 		s = s.Ref

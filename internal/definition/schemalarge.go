@@ -119,7 +119,7 @@ func fewValues(value any, left *int) bool {
 	return *left >= 0
 }
 
-// elementSchema returns the schema for element i of a list; nil: none.
+// elementSchema returns the schema for element i of a list, or nil if it has none.
 func elementSchema(s *jsonschema.Schema, i int) *jsonschema.Schema {
 	if s.DraftVersion >= 2020 {
 		if i < len(s.PrefixItems) {

@@ -14,7 +14,7 @@ import (
 type Trigger struct {
 	// Data is the schema of a signal's data; nil accepts anything.
 	Data *Schema
-	// Key and Subject are evaluated for a signal without them; nil: it has none.
+	// Key and Subject are evaluated for a signal without them. If one is nil, the signal has none.
 	Key, Subject *Template
 	// Keep is how long its signals are kept; 0: as long as signal_retention says.
 	Keep time.Duration

@@ -31,7 +31,7 @@ type Vars struct {
 	Task func(name string) *Result
 	// Upstream names all upstream tasks, for expressions that use `tasks` as a whole.
 	Upstream []string
-	// Work counts the work of evaluations with these variables and their copies; nil: it is not counted, but each template is limited.
+	// Work counts the work of evaluations with these variables and their copies. If it is nil, only each template is limited.
 	Work *Work
 	// Success, Failed and Cancelled are the results of the functions of `if`.
 	Success, Failed, Cancelled bool

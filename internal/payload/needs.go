@@ -20,13 +20,13 @@ func Validate(kind flow.Kind, payload []byte) error { return Operator{}.Validate
 
 // Operator has the additional languages and runtimes of an installation, and its limits.
 type Operator struct {
-	// Knows reports whether code may be in a language that is not built in; nil: none.
+	// Knows reports whether code may be in a language that is not built in. If it is nil, it may not.
 	Knows func(language string) bool
-	// Meant returns a suggestion for an unknown language; nil: a built-in one is suggested.
+	// Meant returns a suggestion for an unknown language. If it is nil, a built-in one is suggested.
 	Meant func(language string) string
-	// Taken returns the files that the profile of a language places itself; nil: none.
+	// Taken returns the files that the profile of a language places itself. If it is nil, it places none.
 	Taken func(code *api.Code) []string
-	// Images reports whether the runtime with this name takes programs from images; nil: none does.
+	// Images reports whether the runtime with this name takes programs from images. If it is nil, none does.
 	Images func(runtime string) bool
 	// Most are the highest limits for one program.
 	Most Ceilings

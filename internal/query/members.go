@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Actions returns the actions that the condition allows, if it names them; nil: any.
+// Actions returns the actions that the condition allows, if it names them, or nil if it allows any.
 func (q *Query) Actions() (names []string) {
 	all, isAnd := q.root.(and)
 	if !isAnd {

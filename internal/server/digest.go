@@ -40,7 +40,7 @@ func (c *call) digests(found []*flow.Execution) (map[flow.ID]*api.CaseDigest, er
 	return digests, nil
 }
 
-// digestOf decodes a digest; nil: it is not a valid one. A worker or an archive may have written something else in its place.
+// digestOf decodes a digest, and returns nil for an invalid one. A worker or an archive may have written something else in its place.
 func digestOf(text json.RawMessage) *api.CaseDigest {
 	d := new(api.CaseDigest)
 	if len(text) == 0 || json.Unmarshal(text, d) != nil || d.Total < 1 || d.Total > api.MaxCases || len(d.Cells) != d.Total {

@@ -25,24 +25,24 @@ import (
 type Options struct {
 	Engine *engine.Engine
 	Log    *slog.Logger
-	// Tracer records submissions, in the trace of the request or in a new one; nil: no tracing.
+	// Tracer records submissions, in the trace of the request or in a new one. If it is nil, there is no tracing.
 	Tracer *telemetry.Tracer
 	// Version is the version that the server reports.
 	Version string
 	// Tokens are the bearer tokens that give access. Without tokens, only requests over a loopback address have access.
 	Tokens []string
-	// Workers serves /api/v1/workers/… for workers in other processes; nil: not served.
+	// Workers serves /api/v1/workers/… for workers in other processes. If it is nil, these paths are not served.
 	Workers http.Handler
-	// Broker returns the figures of the message broker between this server and its workers; nil: there is no broker.
+	// Broker returns the figures of the message broker between this server and its workers. It is nil without a broker.
 	Broker func() metrics.Broker
-	// Secret reads a secret of a webhook from a variable or a file of this process; nil: there are no secrets.
+	// Secret reads a secret of a webhook from a variable or a file of this process. If it is nil, there are no secrets.
 	Secret func(name string) (string, error)
-	// Page serves the web page, at / and below /ui/; nil: there is no page. Its files need no token, because they contain no data: the page
+	// Page serves the web page, at / and below /ui/, if it is not nil. Its files need no token, because they contain no data: the page
 	// gets data from the API.
 	Page http.Handler
 	// Wires are protocols of other evaluators, each served below /compat/NAME/.
 	Wires []Wire
-	// Archive is the archive that this server shows; nil: it is a normal server. With an archive it refuses requests that could change
+	// Archive is the archive that this server shows, or nil for a normal server. With an archive it refuses requests that could change
 	// something.
 	Archive *api.Archive
 	// BodyLimit is the largest size of a request's body; 0: 16 MB.

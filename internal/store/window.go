@@ -33,7 +33,7 @@ type Closing struct {
 	WindowKey
 	Lead    int64   // number of the signal
 	Signals []int64 // numbers of the signals with this outcome, including the leading one; nil: all
-	// Rest is the window that buffers the other signals afterwards; nil: there are none.
+	// Rest is the window that buffers the other signals afterwards, or nil if there are none.
 	Rest *Window
 
 	State     flow.EnforcementState

@@ -23,7 +23,7 @@ type Options struct {
 	Engine  *engine.Engine
 	Log     *slog.Logger
 	Version string
-	// Broker returns the figures of the message broker between the server and its workers; nil: there is none.
+	// Broker returns the figures of the message broker between the server and its workers. It is nil without a broker.
 	Broker func() Broker
 }
 

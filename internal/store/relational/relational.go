@@ -43,8 +43,8 @@ type Call struct {
 	Statement *Statement
 	Rows      *Rows // input rows; a statement with input is not run if there are none; nil: it takes no rows
 	Args      []any // parameters after the columns of the input, of the types that bind accepts
-	// Read is called for each row of the answer; nil: there are no rows. Its first error is returned after the answer was read. After
-	// ErrEnough it is not called again.
+	// Read is called for each row of the answer. It is nil if the answer has no rows. Its first error is returned after the answer was read.
+	// After ErrEnough it is not called again.
 	Read func(Row) error
 }
 

@@ -95,7 +95,7 @@ func rejected(events []flow.Event) bool {
 	return i >= 0 && events[i].At.Equal(events[0].At)
 }
 
-// pausedAt returns the pause in which a claim was made; nil: there is none.
+// pausedAt returns the pause in which a claim was made, or nil if there is none.
 func (f *Findings) pausedAt(c claim) *span {
 	for i, s := range f.paused[c.of] {
 		if c.at.After(s.from) && (s.to.IsZero() || c.at.Before(s.to)) {

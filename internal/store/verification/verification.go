@@ -112,7 +112,7 @@ func Inbox(f *Findings, x *flow.Execution, kept int) {
 	}
 }
 
-// Inquiry compares an execution that asks with its inquiry; nil: it has none.
+// Inquiry compares an execution that asks with its inquiry, which is nil if there is none.
 func Inquiry(f *Findings, x *flow.Execution, i *flow.Inquiry) {
 	open := i != nil && i.State == flow.InquiryOpen
 	switch {
@@ -128,7 +128,7 @@ func Inquiry(f *Findings, x *flow.Execution, i *flow.Inquiry) {
 	}
 }
 
-// Wait compares an execution that waits for a signal with its wait; nil: it has none.
+// Wait compares an execution that waits for a signal with its wait, which is nil if there is none.
 func Wait(f *Findings, x *flow.Execution, w *flow.Wait) {
 	open := w != nil && w.Signal == 0
 	if w != nil && w.Damage != "" {
@@ -150,7 +150,7 @@ type RuleStart struct {
 	Signal flow.ID // zero: it does not exist, which another check reports
 }
 
-// Enforcement compares an execution without a parent with the enforcement that it leads; nil: there is none. there means that the signal
+// Enforcement compares an execution without a parent with the enforcement that it leads, or nil if none. there means that the signal
 // for which it was started exists and was matched with the rules.
 func Enforcement(f *Findings, x *flow.Execution, start *RuleStart, there bool) {
 	switch {
