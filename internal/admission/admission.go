@@ -7,7 +7,6 @@ import "github.com/pawl-run/pawl/internal/flow"
 // Verdict is the decision about a due execution.
 type Verdict uint8
 
-// The verdicts.
 const (
 	Admit  Verdict = 1 + iota // take a slot and go to the queue
 	Wait                      // draw a ticket and join the key's wait list

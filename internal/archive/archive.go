@@ -46,9 +46,8 @@ const (
 
 	// partSize is how many bytes of rows are collected into one member.
 	partSize = 1 << 20
-	// mostRow is the largest size of a row: the input, the handler's content and the output may have 16 MB each, and base64 adds a third.
-	mostRow = 80 << 20
-	// mostDefinition is the largest size of a document.
+	// mostRow bounds a row: what was given, what its handler got and what it put out have 16 MB each, and base64 a third more.
+	mostRow        = 80 << 20
 	mostDefinition = 4 << 20
 	// mostName is the largest size of a member's name. The reader holds up to checkedAtOnce names with checksums, and mostPending names of
 	// blobs; tar itself allows names of 1 MB.

@@ -83,7 +83,6 @@ func usage(c *cobra.Command) error {
 	return err
 }
 
-// globalFlags names the flags that every command has.
 func globalFlags(root *cobra.Command) string {
 	var names []string
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {

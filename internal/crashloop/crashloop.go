@@ -192,7 +192,6 @@ func (j *Journal) refuses(what string) error {
 	return nil
 }
 
-// clipped is a name, cut to the size of a slot.
 func clipped(what string) string { return what[:min(len(what), slotSize)] }
 
 // note reserves a slot for a name, -1 if none is free, and returns how often the process has ended during it.

@@ -15,7 +15,6 @@ type Cache struct {
 	TTL time.Duration
 }
 
-// cache reads the cache of a task.
 func (b *builder) cache(v *value, t *Task, path string, sc scope) *Cache {
 	c := &Cache{}
 	if !b.object(v, path, []string{"key", "ttl"}) {

@@ -35,7 +35,6 @@ func (c *Condition) Explain(v *Vars) []api.RuleClause {
 	return all
 }
 
-// clause returns the whole condition as one clause.
 func (c *Condition) clause(v *Vars) api.RuleClause {
 	holds, err := c.Eval(v)
 	k := api.RuleClause{Text: c.Text(), Holds: holds}
@@ -210,7 +209,6 @@ func textsOf(x ast.Expr) (path string, texts []string) {
 	return "", nil
 }
 
-// textIn returns the text of a string literal.
 func textIn(x ast.Expr) (string, bool) {
 	if x.Kind() != ast.LiteralKind {
 		return "", false

@@ -17,7 +17,6 @@ import (
 // Kind is the kind of a document.
 type Kind string
 
-// The kinds of documents.
 const (
 	KindWorkflow Kind = "workflow"
 	KindAction   Kind = "action"

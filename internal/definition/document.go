@@ -73,7 +73,6 @@ func (v *value) get(name string) *value {
 	return nil
 }
 
-// ordered returns the fields of an object, sorted by name.
 func (v *value) ordered() []field {
 	return slices.SortedFunc(slices.Values(v.fields), func(a, b field) int { return strings.Compare(a.name, b.name) })
 }

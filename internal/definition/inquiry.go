@@ -223,7 +223,6 @@ func (v *value) drop(names ...string) {
 	v.fields = slices.DeleteFunc(v.fields, func(f field) bool { return slices.Contains(names, f.name) })
 }
 
-// mentions reports whether a text within v contains part.
 func (v *value) mentions(part string) bool {
 	return strings.Contains(v.text, part) ||
 		slices.ContainsFunc(v.list, func(el *value) bool { return el.mentions(part) }) ||

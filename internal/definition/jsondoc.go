@@ -35,7 +35,6 @@ func (j *jsonReader) file() (*value, error) {
 	return v, err
 }
 
-// problem returns a syntax error with its position.
 func (j *jsonReader) problem(err error) Problem {
 	p, at := strictjson.Syntax(j.src, j.dec, err)
 	line, column := j.place(at)

@@ -22,7 +22,6 @@ type Repeat struct {
 	Delay time.Duration
 }
 
-// repeat reads the repeat of a task.
 func (b *builder) repeat(v *value, path string, task int) *Repeat {
 	r := &Repeat{Until: &Condition{}}
 	if v.kind != objectValue {

@@ -47,7 +47,6 @@ var (
 	ruleRunFields = append([]string{"once", "concurrency", "rate"}, runFields...)
 )
 
-// ruleDocument reads a rule.
 func (b *builder) ruleDocument(v *value, d *Definition) {
 	b.object(v, "", ruleFields)
 	if v.get("name") == nil {

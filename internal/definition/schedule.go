@@ -78,7 +78,6 @@ var (
 	runFields      = append([]string{"action", "input", "labels", "priority", "queue", "retry"}, flow.SpanNames()...)
 )
 
-// scheduleDocument reads a schedule.
 func (b *builder) scheduleDocument(v *value, d *Definition) {
 	b.object(v, "", scheduleFields)
 	if v.get("name") == nil {

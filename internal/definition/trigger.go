@@ -24,7 +24,6 @@ type Trigger struct {
 
 var triggerFields = []string{"kind", "name", "description", "data", "key", "subject", "keep", "waits"}
 
-// triggerDocument reads a trigger.
 func (b *builder) triggerDocument(v *value, d *Definition) {
 	b.object(v, "", triggerFields)
 	if v.get("name") == nil {

@@ -256,7 +256,6 @@ var (
 	verifyFields  = []string{"scheme", "secret_env", "secret_file", "header", "encoding", "prefix", "signed", "timestamp", "id", "user", "tolerance"}
 )
 
-// webhookDocument reads a webhook.
 func (b *builder) webhookDocument(v *value, d *Definition) {
 	b.object(v, "", webhookFields)
 	if v.get("name") == nil {
@@ -327,7 +326,6 @@ func (b *builder) hookText(v *value, path string) *Template {
 	return b.template(v, path, scopeHook, noTask)
 }
 
-// verify reads how requests are signed.
 func (b *builder) verify(v, owner *value, w *Webhook) {
 	if v == nil {
 		b.fail(owner, "", "add verify: {scheme: standard, secret_env: [MY_SECRET]}", "the webhook does not say how its requests are signed")

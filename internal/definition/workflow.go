@@ -60,7 +60,6 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 	return w
 }
 
-// Values of cleanup_timeout.
 const (
 	defaultCleanup = 5 * time.Minute
 	maxCleanup     = 24 * time.Hour

@@ -146,7 +146,6 @@ func targetsBefore(ctx context.Context, from catalog.Source, a *api.Alias) ([]ap
 	return b.To, nil
 }
 
-// moveAlias writes one move.
 func (t *transaction) moveAlias(ctx context.Context, a api.Alias) (*api.Alias, error) {
 	a.At, a.To = t.now, append([]api.AliasTarget{}, a.To...)
 	row, err := catalog.AliasRow(&a)

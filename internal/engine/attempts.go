@@ -61,7 +61,6 @@ func (e *Engine) Attempt(ctx context.Context, x *flow.Execution, number int) (*A
 // moves are the events that change the stage of an attempt.
 var moves = flow.Moves()
 
-// follow applies an event of the attempt.
 func (a *Attempt) follow(e *flow.Event) {
 	switch e.Type {
 	case flow.EvRunning:

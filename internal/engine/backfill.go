@@ -53,7 +53,6 @@ type Backfilled struct {
 
 var againForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,49}$`)
 
-// tag is the tag of the ticks of a backfill.
 func (b *Backfill) tag() string {
 	if b.Again != "" {
 		return backfillTag + ":" + b.Again

@@ -41,7 +41,6 @@ func (c *call) small() bool {
 	return len(c.ops) <= batchLimit/smallPart && c.bytes <= batchBytes/smallPart
 }
 
-// add appends a call.
 func (l *backlog) add(c call) {
 	l.calls = append(l.calls, c)
 	l.requests, l.bytes = l.requests+len(c.ops), l.bytes+c.bytes

@@ -68,7 +68,6 @@ type keptOutcomes struct {
 	found  map[[sha256.Size]byte]store.Kept
 }
 
-// loadKept loads the kept outcomes for the submissions of the transaction.
 func (t *transaction) loadKept(ctx context.Context) (err error) {
 	if k := txn.MadePart[keptOutcomes](t); k != nil {
 		k.found, err = t.tx.Kept(ctx, k.wanted, t.now, keptAtOnce)

@@ -129,7 +129,6 @@ func (e *Engine) hurry(ctx context.Context, ids []flow.ID) error {
 	return err
 }
 
-// errFinished is flow.ErrFinished for an execution that has ended.
 func errFinished(x *flow.Execution) error {
 	return fmt.Errorf("%w: %s is %s", flow.ErrFinished, x.ID, x.Stage)
 }

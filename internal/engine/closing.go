@@ -248,7 +248,6 @@ func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 	return err
 }
 
-// bufferedBy is the enforcement of a buffered signal.
 func (e *Engine) bufferedBy(ctx context.Context, w store.Window, number int64) (flow.Enforcement, error) {
 	found, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: w.Rule, Signal: number, Limit: 1})
 	if err == nil && len(found) == 0 {

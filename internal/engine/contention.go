@@ -62,7 +62,6 @@ func (c *contention) newSince(known int) (found int, more bool) {
 	return c.found, c.found > known
 }
 
-// has reports whether one of the keys is contended.
 func (c *contention) has(now time.Time, keys ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

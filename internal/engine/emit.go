@@ -23,7 +23,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Bounds of a signal.
 const (
 	signalLimit  = 1 << 20 // bytes of its data
 	subjectLimit = 512     // bytes of its subject

@@ -117,7 +117,6 @@ func (e *Engine) ask(ctx context.Context, asked *automation.Asked, r *automation
 	return e.planEnforcement(ctx, v, signal, w)
 }
 
-// beginRule records the start of a rule's evaluation.
 func (e *Engine) beginRule(r *automation.Rule) (done func(), err error) {
 	return e.opts.Crashes.Begin("rule", loop.Key(r.Name, r.Version), r.Name)
 }
@@ -286,7 +285,6 @@ func (t *transaction) startEnforced(ctx context.Context, x *plannedEnforcement, 
 	return nil
 }
 
-// enforced counts enforcements.
 func (c *counters) enforced(all []flow.Enforcement) {
 	for i := range all {
 		c.enforcements[all[i].State].Add(1)

@@ -139,7 +139,6 @@ var ErrClosed = fault.ErrClosed
 // ErrOverloaded means that more requests are pending than can be committed soon; try again later.
 var ErrOverloaded = fault.ErrOverloaded
 
-// Bounds of a lease.
 const (
 	leastLease = time.Second
 	mostLease  = 10 * time.Minute

@@ -111,7 +111,6 @@ func notInForce(rule string) string {
 	return "it was not in force when the signal came: pawl rules replay " + rule + " asks it about signals of the past"
 }
 
-// hasExecution reports whether the enforcement has an execution.
 func hasExecution(k *flow.Enforcement) bool {
 	return k.State == flow.EnforcementRan || k.State == flow.EnforcementFolded
 }
@@ -167,7 +166,6 @@ func whyRule(r *automation.Rule, s *flow.Signal, k *flow.Enforcement) (api.RuleW
 	return w, nil
 }
 
-// enforcedText describes the state of an enforcement.
 func enforcedText(k *flow.Enforcement) string {
 	switch k.State {
 	case flow.EnforcementRan:

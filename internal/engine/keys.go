@@ -22,7 +22,6 @@ type keyLedger struct {
 	nextTicket, lastTicket int64 // tickets that have been drawn
 }
 
-// keyUse is one concurrency key.
 type keyUse struct {
 	counted     bool // use has the store's exact count; otherwise lockKeys asks the store
 	use         store.KeyUse
@@ -101,7 +100,6 @@ func (t *transaction) useKeys(ctx context.Context, names []string) (map[string]s
 	return uses, err
 }
 
-// ticket draws the next ticket.
 func (t *transaction) ticket(ctx context.Context) (int64, error) {
 	l := &t.keys
 	if l.nextTicket == l.lastTicket {

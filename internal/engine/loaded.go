@@ -36,7 +36,6 @@ func (l *loaded) expect(n int) {
 // Draft is an execution of the transaction; nil if it has not been loaded or does not exist.
 func (t *transaction) Draft(id flow.ID) *flow.Draft { return t.loaded.drafts[id] }
 
-// add brings a draft into the transaction.
 func (t *transaction) add(d *flow.Draft) { t.loaded.drafts[d.ID] = d }
 
 // Load brings executions into the transaction, without their payloads.

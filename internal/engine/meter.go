@@ -15,7 +15,6 @@ import (
 // metered reports whether a due draft first needs a slot of its key's rate. It needs one for all its attempts.
 func metered(d *flow.Draft) bool { return d.Rate.Key != "" && d.SlotAt.IsZero() }
 
-// meterLock is the concurrency key that locks a rate's key.
 func meterLock(r *flow.Request) string { return store.MeterLock + r.Rate.Key }
 
 // meters are the times of the next slot per rate key, as the transaction has decided.

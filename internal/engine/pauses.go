@@ -115,7 +115,6 @@ func (t *transaction) notePause(p *store.Pause) bool {
 	return p != nil
 }
 
-// notPaused are the queues that are not paused.
 func (t *transaction) notPaused(queues []string) []string {
 	if len(t.dispatch.pauses.pauses) == 0 || !slices.ContainsFunc(queues, t.queuePaused) {
 		return queues

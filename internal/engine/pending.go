@@ -21,7 +21,6 @@ const (
 	waitListsRounds = 2
 )
 
-// found is the result of a read of the store.
 type found struct {
 	store.Pending
 	asked   time.Time    // when the look began

@@ -31,7 +31,6 @@ func (t *transaction) missingUploads(ctx context.Context, s *plannedStart) (refu
 	return uploads.Missing(&s.request, t.loaded.uploads), nil
 }
 
-// submitPlanned submits a planned execution.
 func (t *transaction) submitPlanned(ctx context.Context, s *plannedStart) error {
 	r := s.request
 	r.CreatedAt = t.now

@@ -28,7 +28,6 @@ func (r *queueHints) any(queues []string) bool {
 	return false
 }
 
-// filled records an arrival in a queue.
 func (r *queueHints) filled(queue string) {
 	r.clock++
 	r.recheck = true

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// reportOp is one report of one session.
 type reportOp struct {
 	session flow.ID
 	report  flow.Report

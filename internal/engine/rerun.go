@@ -138,7 +138,6 @@ func itemTexts(items []orchestration.Item) []string {
 	return texts
 }
 
-// planRerun makes the request of a rerun, and its plan.
 func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptions) (flow.Request, *RerunPlan, error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {

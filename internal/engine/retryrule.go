@@ -62,7 +62,6 @@ func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule stri
 	return &done.enforcement, nil
 }
 
-// enforceRetry is the enforcement after a retry.
 type enforceRetry struct {
 	enforcement flow.Enforcement
 	enforced    bool // by this retry; false: another one has started something

@@ -168,7 +168,6 @@ func (e *Engine) refreshRoutingKeys(ctx context.Context, s *sessionState) error 
 	return e.readRoutingKeys(ctx)
 }
 
-// readRoutingKeys reads the routing keys of the store.
 func (e *Engine) readRoutingKeys(ctx context.Context) error {
 	const page = 256
 	for after := ""; ; {

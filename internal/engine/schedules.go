@@ -90,7 +90,6 @@ func (t *transaction) scheduleDocument(ctx context.Context, name string, version
 	return d, nil
 }
 
-// readSchedules are documents that a transaction has read, by versionKey.
 type readSchedules map[string]*definition.Definition
 
 // keepSchedule caches a document after the transaction's commit.

@@ -121,7 +121,6 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// emitted counts a signal by the kind of its source.
 func (c *counters) emitted(source string) {
 	kind, _, _ := strings.Cut(source, ":")
 	if i := slices.Index(flow.SourceKinds, kind); i >= 0 {

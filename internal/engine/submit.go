@@ -145,7 +145,6 @@ func (o *submitOp) want(t *transaction) {
 
 func (o *submitOp) locks() []string { return locksOf(&o.request) }
 
-// locksOf are the keys that the admission of a request locks.
 func locksOf(r *flow.Request) (keys []string) {
 	if r.Key != "" {
 		keys = append(keys, r.Key)

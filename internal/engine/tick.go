@@ -263,7 +263,6 @@ func (e *Engine) noteFired(n *fired) {
 // missedWhys are the reasons by which missed ticks are counted; other reasons belong to paused or edited schedules.
 var missedWhys = [...]string{schedule.MissedLate, schedule.MissedBusy, schedule.MissedFault}
 
-// fired is what one transaction decided about schedules.
 type fired struct {
 	schedules int                  // that were decided about
 	ticks     int                  // that started an execution

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// tickData is the data of the signal of a tick.
 type tickData struct {
 	Schedule string `json:"schedule"`
 	definition.Tick

@@ -83,7 +83,6 @@ func (e *Engine) Webhook(ctx context.Context, name string) (*Webhook, error) {
 	return w, nil
 }
 
-// isWebhook reports whether a webhook of a name exists.
 func (e *Engine) isWebhook(ctx context.Context, name string) (bool, error) {
 	k := e.webhooks
 	if is, fresh := k.named(name); fresh {

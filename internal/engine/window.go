@@ -27,7 +27,6 @@ const (
 	windowMost = 1000
 )
 
-// bufferedWindows are the windows of a transaction.
 type bufferedWindows struct {
 	known   map[store.WindowKey]store.Window // as the transaction has decided
 	changed map[store.WindowKey]bool         // that are not written yet

@@ -10,7 +10,6 @@ const (
 	Said = "failpoint "
 )
 
-// The moments.
 const (
 	BeforeCommit = "before-commit" // in the engine: decided, commit not sent
 	AfterCommit  = "after-commit"  // committed, nobody told

@@ -25,7 +25,6 @@ type Reason struct {
 	Path    string `json:"path,omitempty"` // in the rule's document
 }
 
-// Codes of reasons.
 const (
 	ReasonIf             = "if"       // the condition cannot be evaluated
 	ReasonInput          = "input"    // the input, a key or a label cannot be evaluated

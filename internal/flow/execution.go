@@ -117,7 +117,6 @@ const (
 // Place is the one position that an execution is in. It is stored, so "in at most one queue" holds by construction.
 type Place uint8
 
-// The places.
 const (
 	Delayed  Place = 1 + iota // waits for its time (State.WakeAt)
 	Waiting                   // waits for its key

@@ -8,7 +8,6 @@ import (
 // Kind is what runs an execution: a built-in kind, or else the name of a custom handler.
 type Kind string
 
-// The built-in kinds.
 const (
 	KindCode      Kind = "code"
 	KindContainer Kind = "container"

@@ -50,7 +50,6 @@ func (x *Execution) CanStandStill() bool {
 	return x.Place == Delayed && x.Attempt == 1 && x.Aside == nil && x.SlotAt.IsZero()
 }
 
-// pauseData is the data of a pause's events.
 type pauseData struct {
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason,omitempty"`

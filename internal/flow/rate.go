@@ -25,7 +25,6 @@ func (r *Rate) Text() string {
 // Over is what an execution does if the rate of its key is used up. The zero value is OverDelay.
 type Over string
 
-// Values of Over.
 const (
 	OverDelay Over = "delay" // it begins when there is room
 	OverDrop  Over = "drop"  // it ends as cancelled

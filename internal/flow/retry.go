@@ -32,7 +32,6 @@ const (
 	Exponential Backoff = "exponential"
 )
 
-// Defaults of a retry policy.
 const (
 	defaultDelay    = time.Second
 	defaultMaxDelay = 10 * time.Minute

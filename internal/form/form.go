@@ -14,7 +14,6 @@ import (
 // Kind is the kind of a field.
 type Kind string
 
-// The kinds of fields.
 const (
 	YesNo  Kind = "yes_no"
 	Choice Kind = "choice" // one of Choices

@@ -67,7 +67,6 @@ type Original struct {
 // Decision is what a rerun does about a task.
 type Decision string
 
-// The decisions.
 const (
 	Reuse    Decision = "reuse"   // it ends with the outcomes of the original; nothing of it runs
 	Run      Decision = "run"     // all of it runs
@@ -154,7 +153,6 @@ func unbounded(w *definition.Workflow) *definition.Workflow {
 	return &u
 }
 
-// rerun is one PlanRerun.
 type rerun struct {
 	w      *definition.Workflow
 	o      *Original

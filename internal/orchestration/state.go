@@ -11,7 +11,6 @@ import (
 // Mark is a stored decision about a task that its children do not show.
 type Mark uint8
 
-// The marks.
 const (
 	Unmarked   Mark = iota
 	Expanded        // a foreach with a known number of children (Total)

@@ -89,7 +89,6 @@ type Facts struct {
 	Upto map[int]int
 }
 
-// taking is one Take.
 type taking struct {
 	w       *definition.Workflow
 	st      *State

@@ -96,7 +96,6 @@ func checkSet(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-// setName is the name of an upload.
 var setName = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // SetOf returns the name of the uploaded list with the cases of the code; "": there is none.

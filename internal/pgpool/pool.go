@@ -68,7 +68,6 @@ type Pool struct {
 	resets atomic.Int64
 }
 
-// mark is the pool's data about a connection.
 type mark struct {
 	resets int64 // resets of the pool when the connection was opened
 	idled  bool  // idle for longer than the limit before its current use

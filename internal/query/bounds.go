@@ -25,7 +25,6 @@ type span struct {
 	since, until time.Time // zero: not bounded
 }
 
-// stages is a set of stages.
 type stages uint64
 
 var everyStage = stagesOf(flow.Stages()...)

@@ -17,7 +17,6 @@ const (
 	other            // not part of the language
 )
 
-// token is a piece of a condition.
 type token struct {
 	kind tokenKind
 	text string // without the quotes

@@ -169,7 +169,6 @@ func (p *parser) term() node {
 	return t
 }
 
-// field reads the name of a field.
 func (p *parser) field(at token) (f field) {
 	for _, known := range fields {
 		if strings.EqualFold(at.text, known.name) && len(at.parts) == 1 {
@@ -314,7 +313,6 @@ func (p *parser) list(t *term) {
 	}
 }
 
-// value reads one value of a term.
 func (p *parser) value(t *term) {
 	at := p.token
 	if p.values++; p.values > maxValues {

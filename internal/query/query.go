@@ -83,7 +83,6 @@ func (some or) matches(r *Record) Verdict {
 	return v
 }
 
-// anyTerm reports whether a term below a node matches.
 func anyTerm(n node, is func(*term) bool) bool {
 	beneath := func(n node) bool { return anyTerm(n, is) }
 	switch n := n.(type) {

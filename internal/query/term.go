@@ -131,7 +131,6 @@ func (t *term) text(s string) bool {
 	return s != "" && (t.op == exists || t.has(s))
 }
 
-// has reports whether a text is one of the values.
 func (t *term) has(s string) bool {
 	return slices.ContainsFunc(t.values, func(v value) bool { return v.text == s })
 }

@@ -23,7 +23,6 @@ type Comparison struct {
 // Change is how a task changes under another definition.
 type Change string
 
-// The changes.
 const (
 	Same     Change = "same"
 	Differs  Change = "differs"   // its decision differs: started, skipped, expanded to another number of items, …
@@ -67,7 +66,6 @@ func Compare(r *Record, other *definition.Workflow) *Comparison {
 	return c.compare()
 }
 
-// comparing is one Compare.
 type comparing struct {
 	was   *attempt // nil: the attempt never began
 	rec   *Record

@@ -279,7 +279,6 @@ func (a *attempt) takeSome(t *definition.Task, n int, at time.Time) {
 	}
 }
 
-// place is one child.
 type place struct{ task, index int }
 
 // pending are ended children whose ends the workflow has not seen, by the time of their ends.

@@ -224,7 +224,6 @@ func (w *walk) ordered(v *api.ReplayWhy, last *flow.Event) {
 	}
 }
 
-// forTasks names the tasks that a workflow waited for.
 func (w *walk) forTasks(v *api.ReplayWhy, last *flow.Event, tasks []api.ReplayTask) {
 	x := w.x
 	v.Waiting = WaitChildren
@@ -330,7 +329,6 @@ func (w *walk) forAnswer(v *api.ReplayWhy) {
 	v.NotKnown = append(v.NotKnown, "which answers had been refused by then")
 }
 
-// forSignal explains for which signal an execution waited.
 func (w *walk) forSignal(v *api.ReplayWhy) {
 	v.Waiting, v.Summary = WaitSignal, "waited for a signal"
 	k, err := new(definition.Waits).Read(w.x.Payload())
@@ -362,7 +360,6 @@ func (w *walk) deadlines(v *api.ReplayWhy) {
 	}
 }
 
-// followed describes the next event.
 func (w *walk) followed(v *api.ReplayWhy, last *flow.Event) {
 	n := w.next(0)
 	if n == nil {

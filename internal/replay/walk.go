@@ -374,7 +374,6 @@ func stageText(s flow.Stage) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// textOf is a text from the data of an event.
 func textOf(data json.RawMessage, name string) string {
 	if len(data) == 0 {
 		return ""

@@ -56,7 +56,6 @@ func (w *walk) prepare() {
 	}
 }
 
-// begin begins the replay of an attempt.
 func (w *walk) begin(n int) {
 	def := w.rec.Workflow.Definition
 	a := &attempt{w: w, def: def, st: &orchestration.State{Tasks: make([]orchestration.Progress, len(def.Tasks))}, items: make([]items, len(def.Tasks)),
@@ -137,7 +136,6 @@ func (a *attempt) of(plan *orchestration.Plan) *orchestration.Advance {
 	return &s
 }
 
-// advanced replays a step.
 func (a *attempt) advanced(e *flow.Event) {
 	was, err := orchestration.ReadAdvance(e.Data)
 	if err != nil {

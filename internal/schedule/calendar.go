@@ -28,7 +28,6 @@ type span struct {
 	offset, before, after time.Duration
 }
 
-// spanAt returns the span in which t lies.
 func spanAt(t time.Time, zone *time.Location) span {
 	at := func(t time.Time) time.Duration {
 		_, seconds := t.In(zone).Zone()

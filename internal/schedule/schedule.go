@@ -13,7 +13,6 @@ import (
 // CatchUp is what happens to ticks that no server fired in time.
 type CatchUp string
 
-// The policies of catching up.
 const (
 	CatchUpNone CatchUp = "none" // all of them are missed
 	CatchUpLast CatchUp = "last" // the newest one is fired, late

@@ -2,7 +2,6 @@ package schedule
 
 import "time"
 
-// Reasons of ticks.
 const (
 	FiredOnTime   = "on_time"
 	FiredLate     = "catch_up" // also the reason of missed ticks

@@ -157,7 +157,6 @@ func (g *grant) refuses(server *url.URL) string {
 	return ""
 }
 
-// loopback reports whether a host is this machine.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")

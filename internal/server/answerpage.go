@@ -53,7 +53,6 @@ func only(attribute string, is bool) string {
 
 const optional = ` <span class="faint">(optional)</span>`
 
-// page writes the page.
 func (v *answerView) page() string {
 	var m markup
 	m.add(`<!DOCTYPE html>

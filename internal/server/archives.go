@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// mediaTar is the media type of archives.
 const mediaTar = "application/x-tar"
 
 const (

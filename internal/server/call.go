@@ -42,7 +42,6 @@ type call struct {
 
 func (c *call) ctx() context.Context { return c.r.Context() }
 
-// json answers with v.
 func (c *call) json(status int, v any) error {
 	body, err := encode(v)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// parts lists the parts that a stream of an execution may have.
 var parts = []string{"tasks", "events", "logs"}
 
 // stream sends the tasks, the history and the logs of an execution on one connection, because a browser opens only six connections to a

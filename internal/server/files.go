@@ -75,7 +75,6 @@ func inert(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// collected returns the files in an execution's output.
 func collected(x *flow.Execution) []api.ResultFile {
 	var output struct{ Files []api.ResultFile }
 	if x.Outcome == nil || json.Unmarshal(x.Outcome.Output, &output) != nil {

@@ -48,7 +48,6 @@ func (c *call) graph() error {
 	return c.json(http.StatusOK, out)
 }
 
-// defined returns a version of the definition in the path.
 func (c *call) defined(version int) (*definition.Definition, store.Definition, error) {
 	row, err := c.stored(c.r.PathValue("name"), version)
 	if err != nil {

@@ -122,7 +122,6 @@ func (c *call) inquiries() error {
 	return c.json(http.StatusOK, page)
 }
 
-// inquiryID reads the id in the path.
 func (c *call) inquiryID() (flow.ID, error) {
 	return idNamed("inquiry", flow.InquiryPrefix, c.r.PathValue("id"))
 }

@@ -163,7 +163,6 @@ func (s *lineSearch) feed(l *flow.LogChunk, data []byte) bool {
 	return s.drain(l.Stream) && s.goesOn()
 }
 
-// add appends a chunk to the open line of its stream.
 func (s *lineSearch) add(l *flow.LogChunk, data []byte) {
 	if int64(len(data)) != l.Size { // its bytes are missing
 		delete(s.open, l.Stream)
@@ -248,7 +247,6 @@ func (s *lineSearch) cursor() string {
 	return text
 }
 
-// searchPlace is a cursor of a search.
 type searchPlace struct {
 	attempt int
 	seq     int64

@@ -25,7 +25,6 @@ var headerDocs = map[string]string{
 
 var pathParam = regexp.MustCompile(`\{(\w+)(?:\.\.\.)?\}`)
 
-// operation describes one route.
 func operation(rt *route, s schemas) *huma.Operation {
 	op := &huma.Operation{
 		Method: rt.method, OperationID: rt.name, Summary: rt.summary, Tags: []string{rt.tag},

@@ -25,7 +25,6 @@ type holders struct {
 	all map[*holder]struct{}
 }
 
-// holder is a call that holds something.
 type holder struct {
 	call *call
 	left chan struct{} // closed after the release

@@ -38,7 +38,6 @@ func (c *call) planRerun() error {
 	return c.json(http.StatusOK, renderPlan(id, plan))
 }
 
-// rerunOptions reads the options of a rerun.
 func (c *call) rerunOptions() (id flow.ID, o engine.RerunOptions, err error) {
 	if id, err = c.execution(); err != nil {
 		return id, o, err

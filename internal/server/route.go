@@ -111,7 +111,6 @@ func (s *Server) routed() (http.Handler, error) {
 	return s.around(mux), nil
 }
 
-// served returns the handler of one route.
 func (s *Server) served(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Server: s, w: w, r: r, route: rt, begun: time.Now()}

@@ -406,7 +406,6 @@ func ruleRoutes() []route {
 	}
 }
 
-// pausing returns the routes that pause and resume something.
 func pausing(path, name, tag, what string, pause, resume func(*call) error) []route {
 	done := []answer{ok(reflect.TypeFor[api.Pause]())}
 	return []route{

@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// submission returns the engine's form of a submission.
 func submission(in *api.Submission) engine.Submission {
 	s := engine.Submission{
 		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,

@@ -109,7 +109,6 @@ func renderSignal(s *flow.Signal) api.Signal {
 		Data: s.Data, Headers: s.Headers, Cause: s.Cause.String(), Rules: s.Rules, Replayed: s.Replayed}
 }
 
-// signalID reads the id in the path.
 func (c *call) signalID() (flow.ID, error) {
 	return idNamed("signal", flow.SignalPrefix, c.r.PathValue("id"))
 }

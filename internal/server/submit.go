@@ -80,7 +80,6 @@ func inBody(err error) error {
 	return &fault.Invalid{Problems: all}
 }
 
-// unknownLanguage refuses code in a language that has no profile.
 func (c *call) unknownLanguage(code *api.Code) error {
 	for at, name := range payload.LanguagesUsed(code) {
 		if !c.knowsLanguage(name) {

@@ -380,7 +380,6 @@ func repeatStatus(t *api.Task, def *definition.Task, mark store.Mark, counts map
 	return api.Running
 }
 
-// plan returns the workflow that an execution runs.
 func (c *call) plan(x *flow.Execution) (*definition.Workflow, error) {
 	d, _, err := c.Engine.Catalog().Get(c.ctx(), x.Action, x.Version)
 	if err != nil {

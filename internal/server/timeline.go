@@ -50,7 +50,6 @@ func (c *call) timeline() error {
 	return c.json(http.StatusOK, out)
 }
 
-// afterItem reads a cursor that is an item of a task.
 func (c *call) afterItem() (task string, index int) {
 	text := c.query.Get("cursor")
 	if text == "" {

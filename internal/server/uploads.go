@@ -18,7 +18,6 @@ import (
 // defaultUploadLimit is the most bytes of one upload, unless the options have another number.
 const defaultUploadLimit = 1 << 30
 
-// sum reads the SHA-256 in the path.
 func (c *call) sum() (blob.Sum, error) {
 	text := c.r.PathValue("blob")
 	sum, ok := blob.ParseSum(text)

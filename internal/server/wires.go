@@ -29,7 +29,6 @@ type Wire struct {
 
 func (w Wire) prefix() string { return wiresPath + w.Name + "/" }
 
-// wired returns the handler of one wire.
 func (s *Server) wired(w Wire) http.Handler {
 	s.metrics.Wire(w.Name, w.Outcomes)
 	inner := http.StripPrefix(strings.TrimSuffix(w.prefix(), "/"), w.Handler(func(outcome string) { s.metrics.Wired(w.Name, outcome) }))

@@ -16,7 +16,6 @@ import (
 // Scheme is how a provider signs.
 type Scheme string
 
-// The schemes.
 const (
 	Standard Scheme = "standard" // Standard Webhooks: webhook-id, webhook-timestamp, webhook-signature
 	GitHub   Scheme = "github"   // X-Hub-Signature-256 over the body alone

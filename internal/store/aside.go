@@ -11,7 +11,6 @@ import (
 // AsideKind is the kind of work that a loop could not do for a signal or a wait. The numbers are stored.
 type AsideKind int
 
-// The kinds.
 const (
 	AsideMatching    AsideKind = 1 // asking the rules about a new signal
 	AsideCorrelation AsideKind = 2 // asking open waits about a signal

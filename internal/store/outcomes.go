@@ -13,7 +13,6 @@ const VerdictOK = "ok"
 // Document selects a document of an execution.
 type Document uint8
 
-// The documents.
 const (
 	OutputOf  Document = iota // nil until the execution has ended
 	InputOf                   // as it was submitted

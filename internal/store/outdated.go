@@ -8,7 +8,6 @@ import (
 // Outdated is a kind of row that becomes useless after a while. The numbers are not stored.
 type Outdated uint8
 
-// The kinds.
 const (
 	OldAsides Outdated = iota // asides, by their times: an old one was handled, or its subject does not exist any more
 	OldMeters                 // meters, by their times

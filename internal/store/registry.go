@@ -8,7 +8,6 @@ import (
 // NameKind is the kind of names in a registry.
 type NameKind uint8
 
-// The registries.
 const (
 	QueueNames      NameKind = iota // queues that were declared or that a worker has served
 	RoutingKeyNames                 // routing keys (package flow) that an execution has had

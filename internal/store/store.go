@@ -140,7 +140,6 @@ type WorkflowRows struct {
 // Payload says whether Input and With are loaded: they may be large.
 type Payload bool
 
-// The values of Payload.
 const (
 	WithPayload    Payload = true
 	WithoutPayload Payload = false

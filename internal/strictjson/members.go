@@ -122,7 +122,6 @@ func Elements(raw []byte, visit func(i int, value []byte) error) error {
 	})
 }
 
-// part reads a value as a slice of raw.
 func part(raw []byte, dec *jsontext.Decoder) ([]byte, error) {
 	value, err := dec.ReadValue()
 	end := int(dec.InputOffset())
@@ -146,7 +145,6 @@ func Member(raw []byte, name string) (value []byte, found bool, err error) {
 	return value, found, err
 }
 
-// isName reports whether a quoted string is name.
 func isName(quoted []byte, name string) bool {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1:len(quoted)-1]) == name

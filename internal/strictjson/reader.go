@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Bounds of what is read.
 const (
 	MaxDepth    = 200 // levels of lists and objects; the same limit as for definitions and inputs
 	maxProblems = 50  // nobody reads more

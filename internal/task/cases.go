@@ -106,7 +106,6 @@ func withColon(message string) string {
 	return ": " + message
 }
 
-// count adds a case to the summary.
 func count(r *api.CodeResult, c *api.CaseResult) {
 	switch c.Verdict {
 	case string(runtime.OK):

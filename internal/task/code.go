@@ -280,7 +280,6 @@ func (e *evaluation) build(ctx context.Context) (files []runtime.File, compiled,
 	return append(slices.Clip(e.files), built...), result, nil, nil
 }
 
-// evaluate compiles and runs.
 func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 	files, compiled, failed, err := e.build(ctx)
 	if err != nil || failed != nil {

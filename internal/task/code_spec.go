@@ -43,7 +43,6 @@ func (e *evaluation) content(ctx context.Context, c api.Content, as string) (run
 	return f, nil
 }
 
-// open reads a content from its beginning.
 func open(f runtime.File) (io.ReadCloser, error) {
 	if f.Source == "" {
 		return io.NopCloser(bytes.NewReader(f.Content)), nil

@@ -26,7 +26,6 @@ type finder struct {
 	found map[string]*finding
 }
 
-// finding is the search for one language.
 type finding struct {
 	turn chan struct{} // capacity 1: full while a goroutine searches
 	done bool

@@ -95,7 +95,6 @@ func (p *Profile) languageName() language.Name {
 	return language.Name{Name: p.Name, Aliases: p.Aliases, Extensions: p.Extensions, Calls: p.caller != nil}
 }
 
-// compiled reports whether there is a compile step.
 func (p *Profile) compiled() bool { return len(p.Compile) > 0 }
 
 // toolAtRun reports whether a run, and not only the compile step, needs the language's tool.
@@ -164,7 +163,6 @@ var placeholders = []string{
 	"tool", "file", "sources", "flags", "program", "memory", "processors", "stack", "frames", "std", "types",
 }
 
-// moduleName is the name of a Python module.
 var moduleName = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$`)
 
 // Check returns all faults of a profile. Paths are relative to the profile.
@@ -403,7 +401,6 @@ func (l *Languages) Profile(name string) (*Profile, bool) {
 	return p, ok
 }
 
-// fileOf is the file for a source.
 func (p *Profile) fileOf(source string) string {
 	if p.file == nil {
 		return p.File

@@ -29,7 +29,6 @@ type change struct {
 	text string
 }
 
-// newLines writes to w.
 func newLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[string]shown{}} }
 
 // Show writes a line for everything that is not as the last snapshot had it, in order of time.

@@ -16,7 +16,6 @@ import (
 
 // Sizes and delays of logs that are sent to the engine.
 const (
-	// chunkMost is the most bytes of a chunk.
 	chunkMost = 64 << 10
 	// pendingMost is how many bytes of one attempt may be in memory until the engine has taken them. Beyond it the output of a program goes to
 	// a spool on the local disk, and any other writer waits.
@@ -34,7 +33,6 @@ const (
 	handlerLogMost = 64 << 20
 )
 
-// logWriter writes the log of one attempt.
 type logWriter struct {
 	attempt *attempt
 

@@ -20,7 +20,6 @@ const (
 	missedLooks = 5
 )
 
-// noteFailedTake records that a call of Take has failed.
 func (s *session) noteFailedTake() { signal(s.failedTake) }
 
 // lookForMissed asks for work that failed calls of Take have claimed, and starts work that the hand-off delivers without a call. Once ctx
@@ -77,7 +76,6 @@ func (s *session) missed(begin func([]handoff.Assignment)) bool {
 	return err == nil
 }
 
-// holding are the ids of the attempts that this session holds.
 func (s *session) holding() []flow.AttemptID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -271,7 +271,6 @@ func (s *session) over() bool {
 	return s.ctx.Err() != nil
 }
 
-// listen waits for orders.
 func (s *session) listen() {
 	var tries backoff
 	for s.ctx.Err() == nil {

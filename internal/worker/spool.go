@@ -22,10 +22,8 @@ type spool struct {
 	times   []time.Time // of the first byte of each chunkMost bytes
 }
 
-// waiting is how many bytes are in the spool.
 func (s *spool) waiting() int64 { return s.written - s.read }
 
-// room is how many bytes may be added.
 func (s *spool) room() int64 { return s.most - s.waiting() }
 
 // add appends p, and returns how many of its bytes are kept.

@@ -258,7 +258,6 @@ func (b *backoff) wait(ctx context.Context, random func() float64) {
 	pause(ctx, portion(b.next, random)+time.Millisecond)
 }
 
-// portion is a random part of d.
 func portion(d time.Duration, random func() float64) time.Duration {
 	return time.Duration(float64(d) * random())
 }

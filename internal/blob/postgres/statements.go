@@ -11,7 +11,6 @@ type statements struct {
 const rename = ` ON CONFLICT (name) DO UPDATE SET content = EXCLUDED.content, size = EXCLUDED.size, replaced = b.content RETURNING replaced),
 	loosened AS (INSERT INTO {s}.blob_loose (content, until) SELECT replaced, clock_timestamp() + make_interval(secs => `
 
-// render fills in the schema.
 func render(schema string) statements {
 	sql := func(text string) string { return strings.ReplaceAll(text, "{s}", schema) }
 	return statements{

@@ -50,7 +50,6 @@ func roleEndpoint() string {
 	return os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")
 }
 
-// noCredentials says why there are no keys.
 type noCredentials struct{ tried error }
 
 func (e noCredentials) Error() string {

@@ -71,7 +71,6 @@ func (s *Store) Close() error {
 // Skew returns by how much the service's clock was ahead of this machine's at its last answer, to about a second.
 func (s *Store) Skew() time.Duration { return time.Duration(s.silence.skew.Load()) }
 
-// key returns the service's key of a blob.
 func (s *Store) key(name string) string { return s.at.Prefix + name + suffix }
 
 // Sweep implements blob.Sweeper: it aborts uploads of processes that do not exist any more. Uploads of other programs in the same bucket

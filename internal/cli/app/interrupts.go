@@ -46,7 +46,6 @@ func Interruptible(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// Press is one interruption.
 func (i *interrupts) Press() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -132,7 +132,6 @@ func schedulesTicks(a *app.App) *cobra.Command {
 	return c
 }
 
-// writeTicks writes a table of ticks.
 func writeTicks(to io.Writer, indent string, all []api.Tick) {
 	t := &output.Table{}
 	t.Row(indent+"TIME", "STATE", "WHY", "EXECUTION", "MESSAGE")

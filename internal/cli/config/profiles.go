@@ -22,7 +22,6 @@ import (
 // profilesKey is the key of the language profiles in the configuration file. They can only be set there.
 const profilesKey = "languages"
 
-// profileFields reads each field of a profile.
 var profileFields = map[string]func(p *task.Profile, n *yaml.Node) error{
 	"aliases":        func(p *task.Profile, n *yaml.Node) (err error) { p.Aliases, err = texts(n); return },
 	"extensions":     func(p *task.Profile, n *yaml.Node) (err error) { p.Extensions, err = texts(n); return },
@@ -90,7 +89,6 @@ func readProfiles(file string, n *yaml.Node) (*task.Languages, error) {
 	return languages, errors.Join(problems...)
 }
 
-// readProfile reads the fields of one profile.
 func readProfile(p *task.Profile, n *yaml.Node, report func(*yaml.Node, api.FieldError)) {
 	if n.Kind != yaml.MappingNode {
 		report(n, api.FieldError{Message: "it is not a profile", Fix: "write its fields, such as tools, compile and run"})

@@ -111,7 +111,6 @@ func aliasTargets(args []string) (to []api.AliasTarget, err error) {
 	return to, nil
 }
 
-// targetsText lists the versions that an alias stands for.
 func targetsText(all []api.AliasTarget) string {
 	texts := make([]string, len(all))
 	for i, t := range all {

@@ -47,7 +47,6 @@ func diffOutcomes(ctx context.Context, a *app.App, s *app.Session, ids []string,
 	return nil
 }
 
-// executionSide is an execution in the form for the comparison.
 type executionSide struct {
 	text     string // in YAML, without the members that always differ
 	tasks    []api.Task

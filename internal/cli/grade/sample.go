@@ -62,7 +62,6 @@ func readSamples(path string, problems map[string]*task, limits api.CodeLimits) 
 	return all, err
 }
 
-// programFields are the fields that may contain the program of a sample.
 var programFields = []string{"completion", "solution", "code", "code_list"}
 
 func programsOf(l line, t *task) (programs []string, err error) {

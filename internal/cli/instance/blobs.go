@@ -104,7 +104,6 @@ func openDatabase(ctx context.Context, dsn string) (closingStore, error) {
 	return blobs.New(pool, schema), nil
 }
 
-// closingStore is a store that must be closed.
 type closingStore interface {
 	blob.Store
 	io.Closer

@@ -36,7 +36,6 @@ type brokered struct {
 	ready     chan struct{} // closed when server is set
 }
 
-// drainBroker waits until the reports in the broker have been handled.
 func (b *brokered) drainBroker(ctx context.Context) error {
 	select {
 	case <-b.ready:

@@ -267,7 +267,6 @@ func (r *Instance) CloseToOthers() (err error) {
 	return err
 }
 
-// startWorker starts the worker of this process.
 func (r *Instance) startWorker(ctx context.Context, grace time.Duration, stays bool) (err error) {
 	c := r.Config
 	o := worker.Options{

@@ -58,7 +58,6 @@ func runsImages(name string) bool { return name == docker.Name || name == config
 // runtimes are the runtimes of this process's workers.
 type runtimes []runtime.Runtime
 
-// Close closes all runtimes.
 func (rs runtimes) Close() error {
 	var all error
 	for _, r := range rs {

@@ -34,7 +34,6 @@ type taskLogs struct {
 	chunks int
 }
 
-// labelledChunk is a chunk with the task that wrote it.
 type labelledChunk struct {
 	Task      string `json:"task"`
 	Execution string `json:"execution"`

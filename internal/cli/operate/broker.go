@@ -120,7 +120,6 @@ func openBroker(ctx context.Context, a *app.App) (brokerrpc.Broker, error) {
 	return instance.OpenBroker(ctx, url, "", a.Logger())
 }
 
-// checkBroker checks the broker.
 func checkBroker(ctx context.Context, a *app.App) checkup {
 	c := checkup{What: "broker", Needed: true}
 	transport, err := openBroker(ctx, a)

@@ -68,7 +68,6 @@ The configuration file can add languages, which the workers of this machine then
 	return c
 }
 
-// languageFound is the state of a language on this machine.
 type languageFound struct {
 	Language string        `json:"language"`
 	Found    bool          `json:"found"`

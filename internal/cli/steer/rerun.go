@@ -177,7 +177,6 @@ func addOverrides(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
 	return app.FillBy(&in.By, "--by")
 }
 
-// showPlan prints what a rerun would do.
 func showPlan(a *app.App, p *api.RerunPlan) {
 	action := p.Action
 	if p.Version > 0 {
@@ -209,7 +208,6 @@ func planRows(t *output.Table, path string, tasks []api.RerunTask) {
 	}
 }
 
-// shownRuns is the number of items listed per task that run.
 const shownRuns = 5
 
 // runs says how many items of a task run, and which.

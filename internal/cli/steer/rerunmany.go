@@ -75,7 +75,6 @@ func rerunSelected(ctx context.Context, a *app.App, s *app.Session, o *rerunOpti
 // shownPlans is the number of plans in a table; formats for programs have all.
 const shownPlans = 50
 
-// manyPlan is the plan of many reruns.
 type manyPlan struct {
 	Selected int         `json:"selected"`
 	Refused  int         `json:"refused"`

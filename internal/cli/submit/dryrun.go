@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// dryRunHelp is the help text of the flag --dry-run.
 const dryRunHelp = "say what it would be accepted as, or everything that is wrong with it, and run nothing"
 
 // writeCheck prints the result of the check of a submission. A submission that would be refused is a wrong use of the

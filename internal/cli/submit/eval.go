@@ -234,7 +234,6 @@ func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *
 	return e, c, addCases(a, e, &o.cases, o.stdin != "", c)
 }
 
-// limitsOf reads --limit.
 func limitsOf(given map[string]string) (api.CodeLimits, error) {
 	l, err := config.LimitsFrom(given)
 	if err != nil {

@@ -100,7 +100,6 @@ func isCut(err error) bool {
 	return strings.Contains(err.Error(), interrupted) || strings.Contains(err.Error(), tooCostly)
 }
 
-// evaluate runs a program and returns its cost.
 func evaluate(program cel.Program, vars cel.Activation) (val ref.Val, cost int, err error) {
 	val, details, err := program.ContextEval(ended, vars)
 	cost = 1

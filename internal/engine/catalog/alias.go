@@ -26,7 +26,6 @@ const (
 	aliasPage   = 100 // rows that are listed at a time
 )
 
-// aliasDocument is an alias as it is stored.
 type aliasDocument struct {
 	Name   string            `json:"name"`
 	Alias  string            `json:"alias"`

@@ -22,8 +22,7 @@ const (
 	replayedBytes = 64 << 20
 	// replayedChildren bounds the number of task executions, over all attempts.
 	replayedChildren = 100_000
-	// childrenPage is how many executions of tasks are read at a time.
-	childrenPage = 500
+	childrenPage     = 500
 	// historyPage is how many events are read at a time.
 	historyPage = 5000
 	// historiesPage is how many executions are listed at a time.

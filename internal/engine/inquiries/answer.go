@@ -24,13 +24,11 @@ type Reply struct {
 	Via    string // "api" or "link"
 }
 
-// noteLimit bounds the note of an answer, in bytes.
 const noteLimit = 4096
 
 // answerLimit bounds the value of an answer, in bytes.
 const answerLimit = 256 << 10
 
-// person reads who answers.
 func (r *Reply) person() (p flow.Person, err error) {
 	var f fault.List
 	read := func(path, text string, group bool) string {

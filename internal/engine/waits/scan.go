@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// scan is the result of a scan of the signals for a wait.
 type scan struct {
 	wait    flow.Wait
 	fitting []flow.Signal // the oldest first

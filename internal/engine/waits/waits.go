@@ -87,7 +87,6 @@ type part struct {
 	taken        map[takenSignal]bool // by waits in this transaction
 }
 
-// takenSignal is a signal that a wait of an attempt of a workflow has taken.
 type takenSignal struct {
 	workflowAttempt store.WorkflowAttempt
 	signal          int64

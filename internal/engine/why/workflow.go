@@ -113,7 +113,6 @@ func (s *survey) add(c *store.Child, plan *definition.Workflow) {
 	}
 }
 
-// summary counts the open tasks.
 func (s *survey) summary() string {
 	var counts []string
 	for _, stage := range flow.Stages() {
@@ -260,7 +259,6 @@ func taskOf(plan *definition.Workflow, name string) *definition.Task {
 	return plan.Task(name)
 }
 
-// because formats an error in parentheses.
 func because(err *flow.Error) string {
 	switch {
 	case err == nil:

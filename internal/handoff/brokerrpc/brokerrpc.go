@@ -74,7 +74,6 @@ type Depth struct {
 // DeadAction is what Dead does with dead letters.
 type DeadAction int
 
-// The actions.
 const (
 	ListDead    DeadAction = iota // leaves them
 	RedriveDead                   // puts them back into their lines; asks are deleted, since their workers have asked again

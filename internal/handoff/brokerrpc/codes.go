@@ -24,7 +24,6 @@ var codes = map[string]error{
 	codeRefused: handoff.ErrRefused, codeBadCall: handoff.ErrBadCall, codeUnavailable: handoff.ErrUnavailable,
 }
 
-// codeFor is the code of the error with which a call has ended.
 func codeFor(err error) string {
 	for _, code := range []string{codeLost, codeNotHeld, codeNoBlob, codeBlobRefused, codeBadCall} {
 		if errors.Is(err, codes[code]) {
@@ -40,7 +39,6 @@ func passing(err error) bool {
 		(errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// errorOf is the error for the code of an answer.
 func errorOf(code, say string) error {
 	switch known := codes[code]; {
 	case code == codeRefused || code == codeBadCall:

@@ -28,7 +28,6 @@ const (
 	stopWithin = time.Second
 )
 
-// errStopped means that the receiver of a transfer has ended it.
 var errStopped = fmt.Errorf("%w: the receiver has ended the transfer", handoff.ErrUnavailable)
 
 // errTwice means that the transfer is being read already, because the message that announces it came twice.

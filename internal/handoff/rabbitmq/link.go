@@ -28,7 +28,6 @@ type link struct {
 	why     error         // why there is no connection
 }
 
-// connection is one connection of a link.
 type connection struct {
 	*amqp.Connection
 	l       *link
@@ -241,7 +240,6 @@ func (c *connection) shut(ch *amqp.Channel) {
 	_ = c.do(context.Background(), "close a channel", ch.Close)
 }
 
-// channel opens a channel.
 func (c *connection) channel(ctx context.Context) (ch *amqp.Channel, err error) {
 	err = c.do(ctx, "open a channel", func() (err error) {
 		ch, err = c.Channel()

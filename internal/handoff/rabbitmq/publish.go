@@ -109,7 +109,6 @@ func (p *publisher) returned(r amqp.Return) {
 	}
 }
 
-// forget ends the wait for a publication.
 func (p *publisher) forget(seq uint64) *publication {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +221,6 @@ func (c *connection) write(ctx context.Context, queue string, m amqp.Publishing)
 	return p.write(ctx, queue, m)
 }
 
-// hasPublisher reports whether a queue has a publisher of its own.
 func (f *Broker) hasPublisher(queue string) bool {
 	return queue == f.line(brokerrpc.Tells) || queue == f.line(brokerrpc.Logs)
 }

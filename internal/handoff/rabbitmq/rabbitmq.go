@@ -210,7 +210,6 @@ func (f *Broker) publishOrMake(ctx context.Context, line brokerrpc.Line, queue s
 	return err
 }
 
-// send publishes to a line.
 func (f *Broker) send(ctx context.Context, line brokerrpc.Line, m amqp.Publishing) error {
 	err := f.publishOrMake(ctx, line, f.line(line), m)
 	switch {

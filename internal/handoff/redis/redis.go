@@ -82,7 +82,6 @@ const (
 	replyQueueTouch = 2 * time.Second
 )
 
-// parseURL reads a URL of Options and returns the namespace.
 func parseURL(text string) (rueidis.ClientOption, string, error) {
 	u, namespace, err := brokerrpc.ParseURL(text, "redis://127.0.0.1:6379 or rediss://user:password@redis.example.com:6379", "redis", "rediss")
 	if err != nil {

@@ -118,7 +118,6 @@ func (s *Server) Resume(ctx context.Context, before flow.ID, in *Asked) (Opened,
 	return Opened{Session: id.Text(flow.SessionPrefix), Secret: s.Secret(id), Work: work}, nil
 }
 
-// calls are the calls of a session that Do answers.
 var calls = map[string]func(*Server, context.Context, flow.ID, *Asked) (Answer, error){
 	Missed: (*Server).missed, Report: (*Server).report, Decline: (*Server).decline, Log: (*Server).log,
 	Input: (*Server).input, Renew: (*Server).renew, Orders: (*Server).orders, Close: (*Server).close,

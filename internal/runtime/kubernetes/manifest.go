@@ -177,7 +177,6 @@ func (n *run) labels() map[string]string {
 	return all
 }
 
-// manifest is the pod.
 func (n *run) manifest() *v1.Pod {
 	o, c, l := n.runtime.options, n.spec.Container, n.spec.Limits
 	pull := map[runtime.Pull]v1.PullPolicy{runtime.PullMissing: v1.PullIfNotPresent, runtime.PullAlways: v1.PullAlways, runtime.PullNever: v1.PullNever}

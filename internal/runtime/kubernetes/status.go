@@ -73,7 +73,6 @@ func hopeless(pod *v1.Pod) error {
 // kubelet goes on to the next, and restarts neither.
 var errKeeperless = errors.New("the pod's keeper did not start")
 
-// keeperless says why.
 func keeperless(pod *v1.Pod) string {
 	if said := unpulled(pod); said != "" {
 		return said

@@ -68,7 +68,6 @@ func (r *Runtime) unneeded(pod *v1.Pod, now time.Time) bool {
 	return orphaned(pod, now)
 }
 
-// sweepUp deletes a pod.
 func (r *Runtime) sweepUp(ctx context.Context, pod *v1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

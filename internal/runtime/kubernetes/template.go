@@ -68,7 +68,6 @@ func readTemplate(file string) (*Template, error) {
 	return t, nil
 }
 
-// apply adds the template's settings to a pod.
 func (t *Template) apply(pod *v1.Pod) {
 	add := func(to *map[string]string, all map[string]string) {
 		if *to == nil {

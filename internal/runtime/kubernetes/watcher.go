@@ -46,14 +46,12 @@ func (w *watcher) begin(pod *v1.Pod) {
 	}
 }
 
-// drop ends that.
 func (w *watcher) drop(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.pods, name)
 }
 
-// follows reports whether a pod is followed.
 func (w *watcher) follows(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -296,7 +296,6 @@ func (g *group) remove() error {
 // removeWithin bounds the wait for a cgroup to become empty after its processes have been reaped.
 const removeWithin = 5 * time.Second
 
-// write writes one control file.
 func write(dir, file, value string) error {
 	path := filepath.Join(dir, file)
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)

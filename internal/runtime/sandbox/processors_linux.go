@@ -29,7 +29,6 @@ type processor struct {
 	core int // the lowest id of the processors on the same core
 }
 
-// pin is the processors of one run.
 type pin struct {
 	from   *processors
 	ids    []int // ascending

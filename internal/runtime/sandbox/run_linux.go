@@ -79,7 +79,6 @@ func (n *run) end(e verdict.Ending) {
 	}
 }
 
-// pumpOutput starts to copy the program's output.
 func (n *run) pumpOutput() {
 	n.budget = drain.NewBudget(n.spec.Limits.Output, func() {
 		<-n.ready // a short program may get here before the init has reported its start

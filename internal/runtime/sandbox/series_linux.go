@@ -39,7 +39,6 @@ type base struct {
 // runs.
 func (r *Runtime) Series() runtime.Series { return &series{runtime: r} }
 
-// Start is Runtime.Start.
 func (s *series) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	return s.runtime.startIn(ctx, spec, s)
 }

@@ -321,7 +321,6 @@ func pythonList(names []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// close ends all templates.
 func (t *templates) close() {
 	t.cancel()
 	t.running.Wait()

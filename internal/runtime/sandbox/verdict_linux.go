@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
-// evidence is all that a verdict depends on.
 type evidence struct {
 	ending   verdict.Ending
 	status   syscall.WaitStatus

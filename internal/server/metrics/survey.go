@@ -43,7 +43,6 @@ type surveys struct {
 	failures float64
 }
 
-// surveyed is the result of one survey.
 type surveyed struct {
 	at       time.Time
 	took     time.Duration

@@ -187,7 +187,6 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 	return last, true, nil
 }
 
-// idsOf returns the ids of the executions on a page that have one kind.
 func idsOf(page []*checked, kind flow.Kind) (ids []flow.ID) {
 	for _, k := range page {
 		if k.x.Kind == kind {

@@ -124,9 +124,8 @@ func asEnded() string {
 var (
 	// liveRead and endedRead are the columns of the two tables that readers load, without payload and outcome.
 	liveRead, endedRead = live.readable(), identity.with(ending...)
-	// complete are the columns of the outcome and the payload.
-	complete = outcome.with(payloadRead...)
-	// listed are the columns of both tables that lists load.
+	complete            = outcome.with(payloadRead...)
+	// listed are the columns that lists load of both tables.
 	listed = liveRead.with(ending.only("finished_at")...).with(failure...)
 )
 
@@ -235,7 +234,6 @@ func (r *rows) ended(more executions) (*flow.Execution, error) {
 	return x, nil
 }
 
-// outcome reads the columns of outcome.
 func (r *rows) outcome() (flow.Outcome, error) {
 	x := flow.Execution{State: flow.State{Place: flow.Finished}}
 	err := outcome.read(r, &x)
@@ -261,7 +259,6 @@ var children = relation[item, none]{
 // childOf is the condition that row c is the row of item v.
 var childOf = is("c.workflow", "v.workflow") + ` AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`
 
-// label is a label of an execution.
 type label struct {
 	of          flow.ID
 	name, value string

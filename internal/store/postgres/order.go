@@ -32,7 +32,6 @@ type locks struct {
 	seats      seatLock
 }
 
-// seatLock is the mode in which a transaction locks sessions.
 type seatLock uint8
 
 const (

@@ -107,7 +107,6 @@ func (t relation[W, R]) add(c *columns, row W) {
 	}
 }
 
-// columns returns columns filled with rows.
 func (t relation[W, R]) columns(rows ...W) *columns {
 	c := new(columns)
 	t.begin(c)

@@ -268,7 +268,6 @@ func (b *bloat) resting() bool {
 // dead rows are read in a few milliseconds, so a slow read then had another reason, such as a busy machine.
 const bloatAfter = 10_000
 
-// countTaken counts executions taken from a queue.
 func (b *bloat) countTaken(queue string, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -278,14 +277,12 @@ func (b *bloat) countTaken(queue string, n int) {
 	b.taken[queue] += n
 }
 
-// bloatedQueue is a queue that is read from a position.
 type bloatedQueue struct {
 	at    queuePlace // the position
 	last  queuePlace // just after the last execution ever found
 	until time.Time  // when it is read from its front again
 }
 
-// queuePlace is a place in a queue.
 type queuePlace struct{ priority, ticket int64 }
 
 func placeOf(x *flow.Execution) queuePlace { return queuePlace{int64(x.Priority), x.Ticket} }

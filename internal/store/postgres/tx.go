@@ -83,7 +83,6 @@ func (t *tx) args() *args {
 	return &t.a
 }
 
-// add queues a call.
 func (t *tx) add(q *query, a *args, read func(*rows) error) {
 	t.begin()
 	k := call{q: q, read: read}

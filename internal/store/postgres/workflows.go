@@ -123,7 +123,6 @@ func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]sto
 	return all, nil
 }
 
-// workflowProgress is the progress of workflows while it is read.
 type workflowProgress struct {
 	of    map[flow.ID]*store.LockedWorkflow
 	marks []store.Mark

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// meter is a row of meters.
 type meter struct {
 	key string
 	tat time.Time
@@ -41,7 +40,6 @@ func (t Tx) Meters(ctx context.Context, of []string) (map[string]time.Time, erro
 	return all, nil
 }
 
-// putMeters writes meters.
 func (t Tx) putMeters(ctx context.Context, of map[string]time.Time) error {
 	all := make([]meter, 0, len(of))
 	for key, tat := range of {

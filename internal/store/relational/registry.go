@@ -44,7 +44,6 @@ func (s Reader) HasName(ctx context.Context, of store.NameKind, name string) (bo
 	return store.Result(has, err, "look up name %q", name)
 }
 
-// someRow reports whether a statement returns any row.
 func someRow(ctx context.Context, q Querier, of *Statement, args ...any) (has bool, err error) {
 	err = q.Run(ctx, Call{Statement: of, Args: args, Read: func(Row) error {
 		has = true

@@ -96,10 +96,8 @@ type Row interface {
 	Peek() []byte
 }
 
-// textOf reads a text.
 func textOf(r Row) string { return string(r.Peek()) }
 
-// idOf reads an id.
 func idOf(r Row) (id flow.ID) {
 	copy(id[:], r.Peek())
 	return id

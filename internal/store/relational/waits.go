@@ -68,7 +68,6 @@ var (
 // uncorrelatedRows are signals for which open waits must still be checked.
 var uncorrelatedRows = Relation[int64]{number("signal", Int8, func(n *int64) *int64 { return n })}
 
-// readWaits reads waits.
 func readWaits(ctx context.Context, q Querier, c Call, what string, in ...any) ([]flow.Wait, error) {
 	rows, err := list(ctx, q, c, waits, what, in...)
 	if len(rows) == 0 {

@@ -30,7 +30,6 @@ func FromMicros(v int64) time.Time {
 	return time.UnixMicro(v).UTC()
 }
 
-// writer appends to a buffer.
 type writer struct{ b []byte }
 
 func (w *writer) uint(v uint64)    { w.b = binary.AppendUvarint(w.b, v) }

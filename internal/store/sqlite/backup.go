@@ -31,7 +31,6 @@ func Backup(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// logsOf returns the path of a store's logs.
 func logsOf(path string) string { return path + "-logs" }
 
 // copy writes one state of a database to a new file, and returns when the file is on disk.

@@ -132,7 +132,6 @@ func (c *conn) changes() int { return int(sqlite3.Xsqlite3_changes(c.tls, c.db))
 // readOnly reports whether the file could only be opened for reading.
 func (c *conn) readOnly() bool { return sqlite3.Xsqlite3_db_readonly(c.tls, c.db, 0) == 1 }
 
-// inTransaction reports whether a transaction is open.
 func (c *conn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
 
 // interruptOn makes the running statement fail when ctx ends. After undo, no statement is interrupted any more.
@@ -238,7 +237,6 @@ func (s *stmt) intOrNull(v int64) *stmt {
 	return s.int(v)
 }
 
-// time binds the next parameter.
 func (s *stmt) time(t time.Time) *stmt { return s.int(row.Micros(t)) }
 
 // timeOrNull binds the next parameter: NULL for the zero time.

@@ -17,7 +17,6 @@ type sqliteError struct {
 
 func (e *sqliteError) Error() string { return fmt.Sprintf("sqlite: %s (%d)", e.say, e.code) }
 
-// primary is the primary result code.
 func (e *sqliteError) primary() int32 { return e.code & 0xff }
 
 // Unwrap distinguishes an error of the database from one of the data. After ErrUnavailable a caller tries again later; after any other

@@ -51,7 +51,6 @@ var (
 		{"cancel_requested", func(s *stmt, x draft) { s.intOrNull(truth(x.State.Cancel != nil)) }, nil},
 		{"wake", func(s *stmt, x draft) { s.timeOrNull(x.Wake()) }, nil},
 	}.with(stepped...)
-	// live are all columns of "live".
 	live = executions{
 		{"n", func(s *stmt, x draft) { s.int(x.n) }, nil},
 		{"priority", func(s *stmt, x draft) { s.int(int64(x.Priority)) }, nil},
@@ -69,13 +68,11 @@ var (
 		{"state", putState, getState},
 	}
 	failures = executions{{"error", putError, getError}}
-	// outcomes are the columns of the error and the output.
 	outcomes = failures.with(field[draft, *flow.Execution]{"output", putOutput, func(s *stmt, x *flow.Execution) { x.Outcome.Output = s.getBlob() }})
 
 	// inserted and closed are the columns that are written when an execution is submitted and when it ends.
 	inserted, closed = requests.with(payloads...), ends.with(outcomes...)
 
-	// complete are the columns of the outcome and the payload.
 	complete = outcomes.with(payloads...)
 
 	// The columns that readers load of each table.
@@ -168,7 +165,6 @@ func (s *stmt) ended(more executions) (*flow.Execution, error) {
 	return x, nil
 }
 
-// outcome reads outcomes.
 func (s *stmt) outcome() (flow.Outcome, error) {
 	var x flow.Execution
 	err := outcomes.read(s, &x)

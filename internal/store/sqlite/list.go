@@ -399,7 +399,6 @@ func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable
 	return tops, walk, s.done()
 }
 
-// beneath returns up to "most" children of workflows.
 func (c *conn) beneath(workflows []old, most int) ([]old, error) {
 	var all []old
 	for _, w := range workflows {

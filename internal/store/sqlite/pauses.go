@@ -7,7 +7,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// lastPause is the latest generation of pauses.
 const lastPause = `(SELECT coalesce(max(generation), 0) FROM pauses)`
 
 var qLastPause = sql(`SELECT ` + lastPause)

@@ -48,7 +48,6 @@ func (t relation[W, R]) readable() relation[W, R] {
 	return slices.DeleteFunc(slices.Clone(t), func(f field[W, R]) bool { return f.get == nil })
 }
 
-// bind binds the values of a row.
 func (t relation[W, R]) bind(s *stmt, row W) *stmt {
 	for i := range t {
 		t[i].put(s, row)

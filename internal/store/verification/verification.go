@@ -41,7 +41,6 @@ func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
 	replay(f, x, events)
 }
 
-// stagesOf are the stages that an execution can have at a place.
 var stagesOf = map[flow.Place][]flow.Stage{
 	flow.Delayed:  {flow.Requested},
 	flow.Waiting:  {flow.Requested, flow.Scheduled}, // it was put aside in its queue, and its key was full when it was tried again

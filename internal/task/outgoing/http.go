@@ -36,7 +36,6 @@ type HTTP struct{ Egress *Egress }
 // responseTimeout bounds a request, unless the payload or the attempt has a timeout.
 const responseTimeout = time.Minute
 
-// response is the output.
 type response struct {
 	Status  int               `json:"status" doc:"The HTTP status"`
 	Headers map[string]string `json:"headers" doc:"Names in lower case; repeated headers are joined by commas, cookies by newlines"`

@@ -45,7 +45,6 @@ func NewLLM(o LLMOptions) (*LLM, error) {
 	return &LLM{LLMOptions: o, keys: keys}, nil
 }
 
-// completion is the output.
 type completion struct {
 	Text         string          `json:"text" doc:"Text of the answer"`
 	JSON         json.RawMessage `json:"json,omitempty" doc:"Text parsed as JSON, if response_format was set and it parses"`

@@ -45,7 +45,6 @@ const (
 	answerLimit    = 64 << 10         // bytes of a response that are read; only its status matters
 )
 
-// delivered is the output.
 type delivered struct {
 	ID     string `json:"id" doc:"webhook-id header, the same in all attempts"`
 	Status int    `json:"status" doc:"HTTP status that the receiver answered"`

@@ -27,7 +27,6 @@ type sizes struct {
 // character.
 const deepest = unix.PathMax / 2
 
-// sum looks.
 func (s *sizes) sum() int64 {
 	s.all = int64(len(s.dirs)) * perEntry
 	for _, dir := range s.dirs {

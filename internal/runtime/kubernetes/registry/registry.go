@@ -57,7 +57,6 @@ const (
 	lookWithin = 20 * time.Second
 )
 
-// The kinds of manifests.
 var (
 	lists = []string{"application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"}
 	ones  = []string{"application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"}

@@ -27,7 +27,6 @@ const (
 // Kind is the type of a frame.
 type Kind byte
 
-// The kinds of frames.
 const (
 	Hello   Kind = 'H' // worker: Hello, the first frame
 	Ping    Kind = 'P' // worker: still alive; the keeper answers with the same

@@ -99,7 +99,6 @@ func offerBase() *failure {
 	return nil
 }
 
-// attachMounts attaches the mounts of the order.
 func attachMounts(order *Order) *failure {
 	for i, target := range order.Mounts {
 		if err := attach(order.trees[i], target); err != nil {

@@ -31,8 +31,7 @@ const (
 	// held is how long a request with wait=true is held, as in Judge0.
 	held = 600 * time.Second
 	// prompt is how long any other request waits for the store.
-	prompt = 9 * time.Second
-	// batchLimit is how many submissions a batch may have.
+	prompt     = 9 * time.Second
 	batchLimit = 20
 	// batchText is the largest total size of the texts in the answer for a batch of tokens: with the default limits 20 programs write 20 MiB,
 	// but with the largest max_file_size 1.3 GB, which would all be in memory.
@@ -122,14 +121,12 @@ func byField(refused *compat.Refused) map[string][]string {
 	return out
 }
 
-// query has the parameters of a request.
 type query struct {
 	base64 *bool // nil: not given
 	wait   bool
 	fields []string
 }
 
-// queried reads the query.
 func queried(r *http.Request) (q query, err error) {
 	q.fields = defaultFields
 	values := r.URL.Query()
@@ -384,7 +381,6 @@ func (s *wire) showBatch(w http.ResponseWriter, r *http.Request) {
 	compat.Answer(w, http.StatusOK, map[string]any{"submissions": out})
 }
 
-// language answers with one language.
 func (s *wire) language(w http.ResponseWriter, r *http.Request) {
 	id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if l, ok := s.known(id); ok {

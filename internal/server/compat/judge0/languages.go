@@ -47,7 +47,6 @@ func offered(known []language.Name) []named {
 	return all
 }
 
-// known returns a language by its id.
 func (s *wire) known(id int64) (named, bool) {
 	i := slices.IndexFunc(s.languages, func(n named) bool { return n.ID == id })
 	if i < 0 {

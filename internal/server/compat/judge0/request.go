@@ -357,7 +357,6 @@ type stored struct {
 	} `json:"cases"`
 }
 
-// content is the text of an [api.Content].
 type content []byte
 
 // UnmarshalJSON reads a string, or an object with text or base64.

@@ -130,7 +130,6 @@ func (s *wire) execute(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers with the errors of the request.
 func (in *request) refuse(w http.ResponseWriter, err error) {
 	var refused *compat.Refused
 	if !errors.As(err, &refused) {
