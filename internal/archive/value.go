@@ -18,7 +18,6 @@ type asBytes struct {
 	Bytes []byte `json:"$bytes"`
 }
 
-// MarshalJSON implements json.Marshaler.
 func (v Value) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	if json.Compact(&b, v) == nil && bytes.Equal(b.Bytes(), v) && !bytes.HasPrefix(v, []byte(`{"$bytes"`)) {
@@ -27,7 +26,6 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(asBytes{v})
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	if !bytes.HasPrefix(text, []byte(`{"$bytes"`)) {
 		*v = append((*v)[:0], text...)

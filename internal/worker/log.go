@@ -100,7 +100,6 @@ func (s *logStream) Spool(dir string, most int64) {
 	s.spool.most += most
 }
 
-// Write implements io.Writer.
 func (s *logStream) Write(p []byte) (int, error) {
 	all := len(p)
 	if p = s.allowed(p); len(p) == 0 {

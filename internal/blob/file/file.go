@@ -190,7 +190,6 @@ func (s *Store) Get(ctx context.Context, name string, offset int64) (io.ReadClos
 	}{stoppable{ctx, f}, f}, nil
 }
 
-// Remove implements blob.Store.
 func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
 	for _, prefix := range prefixes {
 		if err := blob.CheckName(prefix); err != nil {

@@ -179,7 +179,6 @@ type reader struct {
 	have    []byte // read and not returned yet
 }
 
-// Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	if len(r.have) == 0 {
 		if r.at >= r.size {
@@ -212,7 +211,6 @@ func (r *reader) fetch() error {
 	return nil
 }
 
-// Close implements io.Closer.
 func (r *reader) Close() error { return nil }
 
 // Remove implements blob.Store, with a page of names in each transaction. A later Sweep removes the pieces.

@@ -56,7 +56,6 @@ func (e noCredentials) Error() string {
 	return "there are no keys for it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or each with _FILE, naming a file), AWS_PROFILE with a shared file, or give the machine or service account a role (" + e.tried.Error() + ")"
 }
 
-// RetrieveWithCredContext implements credentials.Provider.
 func (c *chain) RetrieveWithCredContext(cc *credentials.CredContext) (credentials.Value, error) {
 	var tried []string
 	for _, p := range c.providers {
@@ -72,10 +71,8 @@ func (c *chain) RetrieveWithCredContext(cc *credentials.CredContext) (credential
 	return credentials.Value{}, noCredentials{errors.New(strings.Join(tried, "; "))}
 }
 
-// Retrieve implements credentials.Provider.
 func (c *chain) Retrieve() (credentials.Value, error) { return c.RetrieveWithCredContext(nil) }
 
-// IsExpired implements credentials.Provider.
 func (c *chain) IsExpired() bool { return c.current == nil || c.current.IsExpired() }
 
 // environment reads keys from variables, or from files that variables name, such as AWS_ACCESS_KEY_ID_FILE.
@@ -84,7 +81,6 @@ type environment struct{ until time.Time }
 // reread is how long keys from files are cached, because a file may be rewritten, like a mounted secret.
 const reread = time.Minute
 
-// RetrieveWithCredContext implements credentials.Provider.
 func (e *environment) RetrieveWithCredContext(*credentials.CredContext) (v credentials.Value, err error) {
 	e.until = time.Time{}
 	for name, into := range map[string]*string{"AWS_ACCESS_KEY_ID": &v.AccessKeyID, "AWS_SECRET_ACCESS_KEY": &v.SecretAccessKey, "AWS_SESSION_TOKEN": &v.SessionToken} {
@@ -105,8 +101,6 @@ func (e *environment) RetrieveWithCredContext(*credentials.CredContext) (v crede
 	return v, nil
 }
 
-// Retrieve implements credentials.Provider.
 func (e *environment) Retrieve() (credentials.Value, error) { return e.RetrieveWithCredContext(nil) }
 
-// IsExpired implements credentials.Provider.
 func (e *environment) IsExpired() bool { return !e.until.IsZero() && time.Now().After(e.until) }

@@ -84,7 +84,6 @@ func (r *reader) open() error {
 	return nil
 }
 
-// Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	for {
 		if r.over != nil {
@@ -137,7 +136,6 @@ func (r *reader) again(broken error) error {
 	return err
 }
 
-// Close implements io.Closer.
 func (r *reader) Close() error {
 	if r.body == nil {
 		return nil

@@ -66,7 +66,6 @@ func allowed(r *http.Request) time.Duration {
 	return headerTimeout
 }
 
-// RoundTrip implements http.RoundTripper.
 func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	most := allowed(r)
@@ -119,7 +118,6 @@ func (l *lent) takeBack() {
 	l.taken = true
 }
 
-// Read implements io.Reader.
 func (l *lent) Read(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +143,6 @@ type watched struct {
 	cancel context.CancelCauseFunc
 }
 
-// Read implements io.Reader.
 func (w *watched) Read(p []byte) (int, error) {
 	w.watch.Reset(headerTimeout)
 	n, err := w.ReadCloser.Read(p)
@@ -156,7 +153,6 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (w *watched) Close() error {
 	w.watch.Stop()
 	w.cancel(nil)

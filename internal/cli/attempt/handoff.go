@@ -42,7 +42,6 @@ func (h *handOff) outcome() *End {
 	return h.end
 }
 
-// Open implements handoff.Handoff.
 func (h *handOff) Open(context.Context, handoff.Session) (flow.ID, error) { return session, nil }
 
 // Resume implements handoff.Handoff: there is no earlier process.
@@ -50,7 +49,6 @@ func (h *handOff) Resume(context.Context, handoff.Session, flow.ID, []flow.Attem
 	return session, nil, nil
 }
 
-// Take implements handoff.Handoff.
 func (h *handOff) Take(ctx context.Context, _ flow.ID, _ int) ([]handoff.Assignment, error) {
 	select {
 	case w := <-h.work:
@@ -65,7 +63,6 @@ func (h *handOff) Missed(context.Context, flow.ID, []flow.AttemptID) ([]handoff.
 	return nil, nil
 }
 
-// Report implements handoff.Handoff.
 func (h *handOff) Report(_ context.Context, _ flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
 	receipts := make([]flow.Receipt, len(reports))
 	for i, r := range reports {
@@ -107,7 +104,6 @@ func (h *handOff) Input(ctx context.Context, _ flow.ID, _ handoff.InputQuery) (h
 	return h.input.next(ctx)
 }
 
-// Renew implements handoff.Handoff.
 func (h *handOff) Renew(context.Context, flow.ID) (handoff.Renewal, error) {
 	return handoff.Renewal{}, nil
 }
@@ -118,7 +114,6 @@ func (h *handOff) Orders(ctx context.Context, _ flow.ID) ([]handoff.Order, error
 	return nil, ctx.Err()
 }
 
-// Close implements handoff.Handoff.
 func (h *handOff) Close(context.Context, flow.ID) error { return nil }
 
 // PutBlob implements handoff.BlobCarrier: the program's files are discarded.
@@ -126,7 +121,6 @@ func (h *handOff) PutBlob(_ context.Context, _ flow.ID, _ handoff.BlobQuery, r i
 	return io.Copy(io.Discard, r)
 }
 
-// GetBlob implements handoff.BlobCarrier.
 func (h *handOff) GetBlob(ctx context.Context, _ flow.ID, q handoff.BlobQuery) (io.ReadCloser, error) {
 	return h.Blobs(ctx, q.Name, q.From)
 }

@@ -231,7 +231,6 @@ type arriving struct {
 	stop func()
 }
 
-// Read implements io.Reader.
 func (a *arriving) Read(p []byte) (int, error) {
 	n, err := a.pieces.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) && a.ctx.Err() != nil {
@@ -240,7 +239,6 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (a *arriving) Close() error {
 	a.stop()
 	return a.body.Close()

@@ -55,7 +55,6 @@ func readPieces(from io.Reader, moved func()) *pieces {
 	return &pieces{from: from, moved: moved, sum: sha256.New()}
 }
 
-// Read implements io.Reader.
 func (p *pieces) Read(b []byte) (int, error) {
 	if p.over == nil && p.left == 0 {
 		p.over = p.next()

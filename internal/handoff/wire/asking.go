@@ -13,31 +13,26 @@ type Asking struct {
 	Do func(ctx context.Context, session flow.ID, name string, in Asked) (Answer, error)
 }
 
-// Missed implements handoff.Handoff.
 func (c Asking) Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]handoff.Assignment, error) {
 	out, err := c.Do(ctx, session, Missed, Asked{Attempts: have})
 	return out.Work, err
 }
 
-// Report implements handoff.Handoff.
 func (c Asking) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
 	out, err := c.Do(ctx, session, Report, Asked{Reports: reports})
 	return out.Receipts, err
 }
 
-// Decline implements handoff.Handoff.
 func (c Asking) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
 	_, err := c.Do(ctx, session, Decline, Asked{Attempts: attempts})
 	return err
 }
 
-// Log implements handoff.Handoff.
 func (c Asking) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	_, err := c.Do(ctx, session, Log, Asked{Chunks: chunks})
 	return err
 }
 
-// Input implements handoff.Handoff.
 func (c Asking) Input(ctx context.Context, session flow.ID, q handoff.InputQuery) (handoff.Input, error) {
 	for {
 		out, err := c.Do(ctx, session, Input, Asked{Input: &q})
@@ -50,13 +45,11 @@ func (c Asking) Input(ctx context.Context, session flow.ID, q handoff.InputQuery
 	}
 }
 
-// Renew implements handoff.Handoff.
 func (c Asking) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
 	out, err := c.Do(ctx, session, Renew, Asked{})
 	return handoff.Renewal{Orders: out.Orders, Lease: out.Lease}, err
 }
 
-// Orders implements handoff.Handoff.
 func (c Asking) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
 	for {
 		out, err := c.Do(ctx, session, Orders, Asked{})

@@ -37,7 +37,6 @@ var (
 	brokerRebuilt     = described("broker_rebuilt_total", "Times that this server has made a new reply queue because the one before was gone.")
 )
 
-// Describe implements prometheus.Collector.
 func (m brokerFigures) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{brokerUp, brokerMessages, brokerWaiting, brokerBytes, brokerOldest, brokerRedelivered, brokerDead,
 		brokerRebuilt} {
@@ -45,7 +44,6 @@ func (m brokerFigures) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (m brokerFigures) Collect(to chan<- prometheus.Metric) {
 	f := m.of()
 	up := 0.0

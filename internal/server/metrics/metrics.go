@@ -167,7 +167,6 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range engineFigures {
 		to <- f.desc
@@ -182,7 +181,6 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	to <- buildInfo
 }
 
-// Collect implements prometheus.Collector.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	s := m.options.Engine.Stats()
 	for _, f := range engineFigures {

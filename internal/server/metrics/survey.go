@@ -132,7 +132,6 @@ var (
 	storeBytes      = described("store_bytes", "What the store takes.")
 )
 
-// Describe implements prometheus.Collector.
 func (s *surveys) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{surveyUp, surveyFailures, surveyTook, surveyAge, executions, queueReady, queueOldest, queueSlots,
 		workers, workerSlots, keySlots, keyWaiting, eventsUnapplied, oldestAge, oldestTx, inquiriesOpen, pausedNow, storeBytes} {

@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// Define implements store.Catalog.
 func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) {
 	version, isNew, err := t.Tx.Define(ctx, d)
 	t.unordered = t.unordered || isNew || err != nil

@@ -13,7 +13,6 @@ import (
 // Ends of tasks that the transaction writes in between are added to the workflow's progress. Other writes about the workflow are rare: then
 // it is forgotten, and LockWorkflows reads it.
 
-// ExpectWorkflows implements store.Expecter.
 func (t *tx) ExpectWorkflows(of []store.KnownWorkflow) { t.workflowsToRead = of }
 
 // lockExpected queues the lock of the announced workflows and the statements that read them, after the lock of the executions with these

@@ -27,7 +27,6 @@ var (
 		WHERE before < $4::bigint ORDER BY first`)
 )
 
-// Events implements store.Reader.
 func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) (all []flow.Event, err error) {
 	var page store.Page
 	count := 0

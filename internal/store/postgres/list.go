@@ -73,7 +73,6 @@ var listLive, listEnded = listedFrom(live), listedFrom(ended)
 // firstLook is how many executions a search examines first. Most pages are full by then; finding the end of 40,000 executions takes 40 ms.
 const firstLook = 1000
 
-// Search implements store.Reader.
 func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, err error) {
 	by, bounded, err := s.driver(ctx, f)
 	limit := f.Limit

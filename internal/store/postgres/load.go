@@ -171,7 +171,6 @@ func lockQuery(wait bool, p payload) *query {
 	return qTryLock
 }
 
-// Lock implements store.Executions.
 func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.Execution, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -244,7 +243,6 @@ func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) 
 	return store.Result(all, err, "load executions")
 }
 
-// Due implements store.Executions.
 func (t *tx) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
 	var all []*flow.Execution
 	var beyond time.Time
@@ -267,7 +265,6 @@ func (t *tx) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, 
 	return all, beyond, nil
 }
 
-// Applied implements store.Executions.
 func (t *tx) Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Event, error) {
 	var all []flow.Event
 	err := t.ask(ctx, qHistory, t.args().id(id).int(from), func(r *rows) (err error) {
@@ -278,7 +275,6 @@ func (t *tx) Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Ev
 	return store.Result(all, err, "read events of %s", id)
 }
 
-// Inbox implements store.Executions.
 func (t *tx) Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error) {
 	var all []flow.Event
 	err := t.ask(ctx, qInbox, t.args().id(id), func(r *rows) error {
@@ -289,7 +285,6 @@ func (t *tx) Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error) {
 	return store.Result(all, err, "read kept events of %s", id)
 }
 
-// Submitted implements store.Executions.
 func (t *tx) Submitted(ctx context.Context, keys []string) (map[string]store.IdempotencyKey, error) {
 	found := make(map[string]store.IdempotencyKey)
 	for _, k := range t.idem { // keys of this transaction that are not written yet

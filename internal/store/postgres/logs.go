@@ -73,7 +73,6 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 // mostChunks is the largest number of chunks in a page.
 const mostChunks = 1000
 
-// ReadLogs implements store.Logs.
 func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogChunk, err error) {
 	from, to := int64(0), int64(math.MaxInt32)
 	if q.Attempt > 0 {
@@ -105,7 +104,6 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogC
 // removeChunks is how many chunks one statement deletes: 200 of up to 100 KB each are 20 MB.
 const removeChunks = 200
 
-// RemoveLogs implements store.Logs.
 func (s *Store) RemoveLogs(ctx context.Context, ids []flow.ID) error {
 	for gone := int64(removeChunks); gone == removeChunks; {
 		err := s.read(ctx, call{q: qDeleteChunks, params: new(args).ids(ids).int(removeChunks).params, read: readTo(&gone, (*rows).int)})

@@ -326,7 +326,6 @@ func (b *notifier) stop() {
 
 var errNoNotifications = errors.New("a pooler in transaction mode passes no notifications on")
 
-// Notifications implements store.Notifier.
 func (s *Store) Notifications(ctx context.Context) (<-chan store.Notification, error) {
 	b := s.notifier
 	if b.cfg == nil {

@@ -56,7 +56,6 @@ const labelled = `b.name = $1 AND b.value = $2 AND x.is_root AND ($3::text = '' 
 
 func (a *args) label(l store.Label) *args { return a.text(l.Name).text(l.Value).text(l.Action) }
 
-// Documents implements store.OutcomeReader.
 func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID) (all []json.RawMessage, err error) {
 	q := map[store.Document]*query{store.OutputOf: qOutputs, store.InputOf: qInputsOf, store.EndDataOf: qHistoryEnds}[of]
 	err = s.read(ctx, call{q: q, params: new(args).ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
@@ -79,7 +78,6 @@ func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID)
 const tallied = `CASE WHEN octet_length(x.error) < 2 THEN x.error WHEN get_byte(x.error, 0) < 128 THEN substring(x.error FROM 1 FOR 1 + get_byte(x.error, 0))
 	ELSE substring(x.error FROM 1 FOR 2 + get_byte(x.error, 0) - 128 + 128 * get_byte(x.error, 1)) END`
 
-// Tally implements store.OutcomeReader.
 func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, more bool, err error) {
 	by := min(len(selection(s.schema, f).sources), 1) - 1
 	if f.Reach > 0 && by >= 0 {
@@ -153,7 +151,6 @@ func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []f
 	return ended, open, store.Failed(err, "find ended executions with the label %s=%s", l.Name, l.Value)
 }
 
-// Ended implements store.OutcomeReader.
 func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (all []store.Ended, err error) {
 	var page store.Page
 	err = s.read(ctx, call{q: qEndedLabelled, params: new(args).label(l).int(after).int(int64(n)).params, read: func(r *rows) error {

@@ -19,7 +19,6 @@ var (
 		ORDER BY k.key FOR UPDATE SKIP LOCKED))`)
 )
 
-// DropLocks implements store.Cleaning.
 func (t *tx) DropLocks(ctx context.Context, after string, n int) (last string, err error) {
 	var locks []string
 	err = t.ask(ctx, qLocks, t.args().text(after).int(int64(n)), readAll(&locks, (*rows).text))

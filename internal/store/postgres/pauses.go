@@ -12,7 +12,6 @@ import (
 // A statement sees everything that was committed before it began, and pauses do not change while a transaction runs: see pauseLock.
 var qLastPause = sql(`SELECT ` + relational.LastPause)
 
-// ChangePause implements store.Pausing.
 func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string, decide func(time.Time, store.Pause) *store.Pause) (latest store.Pause, err error) {
 	err = s.run(ctx, true, func(ctx context.Context, own store.Tx) error {
 		t := own.(*tx)

@@ -43,7 +43,6 @@ var (
 		WHERE n.nspname = $1 AND c.relkind = 'r'`)
 )
 
-// Get implements store.Reader.
 func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err error) {
 	var a args
 	a.id(id)
@@ -66,7 +65,6 @@ func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err err
 	return x, nil
 }
 
-// Children implements store.Reader.
 func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTask string, afterIndex, limit int) (all []store.Child, err error) {
 	var a args
 	a.id(of.ID).int(int64(of.Attempt)).text(afterTask).int(int64(afterIndex)).int(int64(limit))
@@ -99,12 +97,10 @@ func (r *rows) child() (k store.Child, err error) {
 	return k, nil
 }
 
-// Marks implements store.Reader.
 func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []store.Mark, err error) {
 	return list(ctx, s, qMarks, new(args).id(of.ID).int(int64(of.Attempt)), marks, "read marks of %s", of.ID)
 }
 
-// KeyHolders implements store.Reader.
 func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, call{q: qKeyHolders, params: new(args).text(key).int(int64(limit)).params, read: func(r *rows) error {
 		x, _, err := r.live(false)
@@ -114,7 +110,6 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 	return store.Result(all, err, "read holders of key %q", key)
 }
 
-// WaitLists implements store.Reader.
 func (s *Store) WaitLists(ctx context.Context, after string, limit int) (all []store.WaitList, err error) {
 	err = s.read(ctx, call{q: qWaitLists, params: new(args).text(after).int(s.limit(limit)).params, read: func(r *rows) (err error) {
 		l := store.WaitList{Key: r.text(), Holders: int(r.int())}
@@ -129,7 +124,6 @@ func (s *Store) WaitLists(ctx context.Context, after string, limit int) (all []s
 	return all[:min(limit, len(all))], nil
 }
 
-// Provisioning implements store.Reader.
 func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) ([]*flow.Execution, error) {
 	var a args
 	all, err := s.readable(ctx, qProvisioning, a.int(int64(flow.Provisioning)).id(owner).id(id).int(s.limit(limit)), limit)

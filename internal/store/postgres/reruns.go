@@ -31,7 +31,6 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d` + joinEnded + ` ORDER BY c.task, c.idx`)
 )
 
-// Recorded implements store.RerunReader.
 func (s *Store) Recorded(ctx context.Context, of store.WorkflowAttempt, afterTask string, afterIndex, limit int) (all []*flow.Execution, err error) {
 	var a args
 	a.id(of.ID).int(int64(of.Attempt)).text(afterTask).int(int64(afterIndex)).int(int64(limit))

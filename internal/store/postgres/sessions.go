@@ -65,13 +65,11 @@ var (
 	qCancelRequested = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = ANY ($1::uuid[]) AND l.cancel_requested`)
 )
 
-// OpenSession implements store.Sessions.
 func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {
 	a := t.args().id(s.ID).text(s.Name).bool(s.Embedded).texts(s.Queues).texts(s.Kinds).int(int64(s.Slots)).int(lease.Microseconds())
 	return store.Failed(t.ask(ctx, qOpenSession, a, nil), "open session %s", s.ID.Text(flow.SessionPrefix))
 }
 
-// RenewSessions implements store.Sessions.
 func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error) {
 	var renewed []flow.ID
 	err := t.changeSessions(ctx, ids, renewing, qLeaseRuns, qRenewSessions, t.args().ids(ids).int(lease.Microseconds()), func(r *rows) flow.ID {
@@ -134,7 +132,6 @@ func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 	return store.Failed(err, "restart leases")
 }
 
-// ExpectSession implements store.Expecter.
 func (t *tx) ExpectSession(id flow.ID) {
 	if t.expected == nil {
 		t.expected = make(map[flow.ID]*expected, 1)
@@ -192,13 +189,11 @@ func (t *tx) Expired(ctx context.Context, n int) ([]store.Session, error) {
 	return store.Result(all, err, "find expired sessions")
 }
 
-// ExpireEmbedded implements store.Sessions.
 func (t *tx) ExpireEmbedded(ctx context.Context) error {
 	clear(t.expected)
 	return store.Failed(t.ask(ctx, qExpireEmbedded, nil, nil), "expire embedded sessions")
 }
 
-// OwnedBy implements store.Sessions.
 func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error) {
 	var all []*flow.Execution
 	for len(all) < n {
@@ -226,7 +221,6 @@ func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flo
 	return all, nil
 }
 
-// CancelRequested implements store.Sessions.
 func (t *tx) CancelRequested(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	var all []*flow.Execution
 	err := t.ask(ctx, qCancelRequested, t.args().ids(sessions), func(r *rows) error {
@@ -240,7 +234,6 @@ func (t *tx) CancelRequested(ctx context.Context, sessions []flow.ID) ([]*flow.E
 	return store.Result(all, err, "find orders to %d sessions", len(sessions))
 }
 
-// LiveSessions implements store.Reader.
 func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err error) {
 	err = s.read(ctx, call{q: qLiveSessions, read: readInto(&all, sessions)})
 	return store.Result(all, err, "read sessions")

@@ -61,7 +61,6 @@ func (s *Store) given(a *args, k *relational.Call) (c call, ok bool) {
 	return c, true
 }
 
-// Queue implements relational.Writer.
 func (t *tx) Queue(_ context.Context, calls ...relational.Call) error {
 	for i := range calls {
 		if c, ok := t.s.given(t.args(), &calls[i]); ok {
@@ -72,7 +71,6 @@ func (t *tx) Queue(_ context.Context, calls ...relational.Call) error {
 	return t.failed
 }
 
-// Run implements relational.Querier.
 func (t *tx) Run(ctx context.Context, calls ...relational.Call) error {
 	if err := t.Queue(ctx, calls...); err != nil {
 		return err
@@ -80,7 +78,6 @@ func (t *tx) Run(ctx context.Context, calls ...relational.Call) error {
 	return t.flush(ctx)
 }
 
-// Run implements relational.Querier.
 func (s *Store) Run(ctx context.Context, calls ...relational.Call) error {
 	all := s.givenAll(calls)
 	if len(all) == 0 {

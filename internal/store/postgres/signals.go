@@ -61,7 +61,6 @@ func bufferedIn(e *flow.Enforcement, key store.WindowKey) bool {
 	return e.State == flow.EnforcementBuffered && e.Rule == key.Rule && e.Window == key.Key
 }
 
-// BufferedIn implements store.Windows.
 func (t *tx) BufferedIn(ctx context.Context, key store.WindowKey, n int) ([]store.SignalPlace, error) {
 	all, err := t.Tx.BufferedIn(ctx, key, n)
 	if err != nil {
@@ -76,7 +75,6 @@ func (t *tx) BufferedIn(ctx context.Context, key store.WindowKey, n int) ([]stor
 	return all[:min(n, len(all))], nil
 }
 
-// Signalled implements store.Signals.
 func (t *tx) Signalled(ctx context.Context, keys []store.SignalKey) (map[store.SignalKey]store.KnownSignal, error) {
 	found, err := t.Tx.Signalled(ctx, keys)
 	if err != nil {
@@ -90,7 +88,6 @@ func (t *tx) Signalled(ctx context.Context, keys []store.SignalKey) (map[store.S
 	return found, nil
 }
 
-// SignalledBodies implements store.Signals.
 func (t *tx) SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error) {
 	found, err := t.Tx.SignalledBodies(ctx, bodies)
 	if err != nil {
@@ -104,7 +101,6 @@ func (t *tx) SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]by
 	return found, nil
 }
 
-// LatestSwitches implements store.Switches.
 func (t *tx) LatestSwitches(ctx context.Context, names []string) (map[string]store.Switch, int64, error) {
 	found, last, err := t.Tx.LatestSwitches(ctx, names)
 	if err != nil {

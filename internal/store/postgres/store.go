@@ -48,7 +48,7 @@ const (
 	mostTries = 10
 )
 
-// Store implements store.Store and store.Notifier.
+// Store implements store.Store and store.Notifier, which describe its exported methods.
 type Store struct {
 	relational.Reader
 
@@ -65,7 +65,6 @@ type Store struct {
 	closing sync.Once
 }
 
-// Unreadable implements store.Store.
 func (s *Store) Unreadable() int { return s.unreadable.Count() }
 
 var (

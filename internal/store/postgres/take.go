@@ -59,7 +59,6 @@ type expectedEmpty struct {
 // mostExpected is the largest number of queues for which the read that ExpectEmpty adds costs less than the round trip that it may save.
 const mostExpected = 8
 
-// ExpectEmpty implements store.Expecter.
 func (t *tx) ExpectEmpty(queues []string) {
 	if len(queues) == 0 || len(queues) > mostExpected || t.s.bloat.any(queues) || t.s.bloat.resting() {
 		return
@@ -90,7 +89,6 @@ func (t *tx) allEmpty(ctx context.Context, queues []string) (bool, error) {
 	return true, nil
 }
 
-// Take implements store.WaitLists.
 func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	if len(queues) == 0 || n <= 0 {
 		return nil, t.flush(ctx)

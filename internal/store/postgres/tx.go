@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/relational"
 )
 
-// tx is one transaction. Its BEGIN is sent with its first statement. Statements whose results no decision needs wait in calls for the next
-// statement whose results are needed, or for the commit.
+// tx is one transaction: a store.Tx, which describes its exported methods. Its BEGIN goes with its first statement. Statements whose
+// results no decision needs wait in calls until one is sent whose results are needed, or for the commit.
 type tx struct {
 	relational.Tx
 	s *Store
@@ -244,7 +244,6 @@ func (t *tx) rollBack() {
 	_, _ = t.c.within(context.Background(), t.s.writers.Limits().Ping, []call{{q: qRollback}})
 }
 
-// Now implements store.Tx.
 func (t *tx) Now(ctx context.Context) (time.Time, error) {
 	if t.begun && !t.nowUnread {
 		t.addNow()
@@ -278,7 +277,6 @@ func blockOf(n int64) ticketBlock { return ticketBlock{n << ticketBits, (n + 1) 
 
 var qTickets = sql(`SELECT nextval('{s}.tickets') FROM generate_series(1, $1::bigint)`)
 
-// Tickets implements store.WaitLists.
 func (t *tx) Tickets(ctx context.Context, n int) (int64, error) {
 	if !t.begun {
 		t.begin()

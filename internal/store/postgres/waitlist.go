@@ -88,12 +88,10 @@ func (t *tx) notLocked(keys []string) []string {
 	return fresh
 }
 
-// WaitList implements store.WaitLists.
 func (t *tx) WaitList(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.underKey(ctx, qWaitList, qWaitListOf, key, n)
 }
 
-// Holders implements store.WaitLists.
 func (t *tx) Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.underKey(ctx, qHolders, qHoldersOf, key, n)
 }

@@ -20,7 +20,6 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.live h WHERE h.owner = w.session ORDER BY h.id LIMIT $2::bigint) l ORDER BY w.n, l.id LIMIT $3::bigint`)
 )
 
-// Waiting implements store.WaitListReader.
 func (s *Store) Waiting(ctx context.Context, l store.WaitListQuery) ([]*flow.Execution, error) {
 	priority, ticket := l.Behind()
 	q, of := qWaitingForRoute, l.RoutingKey

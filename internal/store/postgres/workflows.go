@@ -198,7 +198,6 @@ func readChange(all map[flow.ID]*store.LockedWorkflow) func(*rows) error {
 	}
 }
 
-// Outcomes implements store.Workflows.
 func (t *tx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string, most int64) (map[string][]store.ChildOutcome, error) {
 	all := make(map[string][]store.ChildOutcome, len(tasks))
 	if len(tasks) == 0 {
@@ -222,7 +221,6 @@ func (t *tx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []str
 	return store.Result(all, err, "read outcomes of tasks of %s", of.ID)
 }
 
-// Outcome implements store.Workflows.
 func (t *tx) Outcome(ctx context.Context, of store.WorkflowAttempt, task string, index int, most int64) (*store.ChildOutcome, error) {
 	a := t.args().id(of.ID).int(int64(of.Attempt)).text(task).int(most).int(int64(index))
 	var found *store.ChildOutcome
@@ -240,7 +238,6 @@ func (t *tx) Outcome(ctx context.Context, of store.WorkflowAttempt, task string,
 	return store.Result(found, err, "read outcome of %s[%d] of %s", task, index, of.ID)
 }
 
-// Open implements store.Workflows.
 func (t *tx) Open(ctx context.Context, of store.WorkflowAttempt, task string, unheld bool, limit int) ([]flow.ID, error) {
 	a, q := t.args().id(of.ID).int(int64(of.Attempt)).int(int64(limit)).bool(unheld), qOpen
 	if task != "" {

@@ -35,7 +35,6 @@ func (t Tx) putAsides(ctx context.Context, all []store.Aside) error {
 	return queue(ctx, t, qPutAsides, asides, all, "put %d signals and waits aside")
 }
 
-// Aside implements store.AsideReader.
 func (s Reader) Aside(ctx context.Context, kind store.AsideKind, id flow.ID) (flow.Aside, error) {
 	a, err := one(ctx, s, Call{Statement: qAside, Args: []any{int(kind), id}}, asides, "look whether %s is put aside", id)
 	return a.Aside, err

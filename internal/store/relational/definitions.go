@@ -69,24 +69,20 @@ func (t Tx) Define(ctx context.Context, d store.Definition) (int, bool, error) {
 	return d.Version, true, nil
 }
 
-// Definition implements store.Catalog.
 func (t Tx) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
 	return Reader{t.Writer}.Definition(ctx, name, version)
 }
 
-// Definition implements store.DefinitionReader.
 func (s Reader) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
 	return one(ctx, s, Call{Statement: qDefinition, Args: []any{name, version}}, definitions, "read definition %q version %d", name, version)
 }
 
-// Latest implements store.DefinitionReader.
 func (s Reader) Latest(ctx context.Context, names []string) ([]store.Definition, error) {
 	all, err := list(ctx, s, Call{Statement: qLatest, Rows: keys.input(names)}, definitions, "read %d definitions", len(names))
 	slices.SortFunc(all, func(a, b store.Definition) int { return strings.Compare(a.Name, b.Name) })
 	return all, err
 }
 
-// Definitions implements store.DefinitionReader.
 func (s Reader) Definitions(ctx context.Context, after string, n int) ([]store.Definition, error) {
 	return list(ctx, s, Call{Statement: qDefinitions, Args: []any{after, n}}, summaries, "read definitions")
 }

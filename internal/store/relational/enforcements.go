@@ -121,7 +121,6 @@ func (t Tx) RetryEnforcements(ctx context.Context, all []flow.Enforcement) error
 	return queue(ctx, t, qRetryEnforcements, enforcements, all, "write %d enforcements again")
 }
 
-// LockEnforcement implements store.Enforcements.
 func (t Tx) LockEnforcement(ctx context.Context, signal int64, rule string) (flow.Enforcement, error) {
 	return one(ctx, t, Call{Statement: qLockEnforcement, Args: []any{signal, rule}}, enforcements, "enforcement of rule %q", rule)
 }
@@ -131,7 +130,6 @@ func (t Tx) Match(ctx context.Context, signals []int64) error {
 	return queue(ctx, t, qMatch, numbered, signals, "match %d signals")
 }
 
-// Enforced implements store.Enforcements.
 func (t Tx) Enforced(ctx context.Context, signals []int64) (map[int64][]string, error) {
 	all := map[int64][]string{}
 	in := numbered.input(signals)
@@ -177,7 +175,6 @@ func CheckLed(ctx context.Context, q Querier, f *verification.Findings, all []*f
 	return nil
 }
 
-// Enforcements implements store.EnforcementReader.
 func (s Reader) Enforcements(ctx context.Context, f store.EnforcementFilter) ([]flow.Enforcement, error) {
 	var c filter
 	if f.Rule != "" {
@@ -202,7 +199,6 @@ func (s Reader) Enforcements(ctx context.Context, f store.EnforcementFilter) ([]
 	return list(ctx, s, Call{Statement: once(func(dialect) string { return query }), Args: c.args}, listedEnforcements, "list enforcements")
 }
 
-// LatestSwitches implements store.Switches.
 func (t Tx) LatestSwitches(ctx context.Context, names []string) (map[string]store.Switch, int64, error) {
 	var all []store.Switch
 	var last int64
@@ -227,13 +223,11 @@ func (t Tx) AddSwitches(ctx context.Context, all []store.Switch) error {
 	return queue(ctx, t, qAddSwitches, switches, all, "write %d switches")
 }
 
-// Generation implements store.SwitchReader.
 func (s Reader) Generation(ctx context.Context) (last int64, err error) {
 	err = s.Run(ctx, Call{Statement: qGeneration, Read: readInt(&last)})
 	return store.Result(last, err, "read the generation of rules")
 }
 
-// SwitchesAt implements store.SwitchReader.
 func (s Reader) SwitchesAt(ctx context.Context, generation int64) ([]store.Switch, error) {
 	return list(ctx, s, Call{Statement: qSwitchesAt, Args: []any{generation}}, switches, "read switches")
 }

@@ -43,12 +43,10 @@ func (t Tx) AddInput(ctx context.Context, all []store.InputPiece) error {
 	return store.Failed(t.Queue(ctx, Call{Statement: qAddInput, Rows: inputs.input(all)}), "write input of %s", all[0].Execution)
 }
 
-// FedInput implements store.Inputs.
 func (t Tx) FedInput(ctx context.Context, id flow.ID) (flow.Input, error) {
 	return Reader{t}.FedInput(ctx, id)
 }
 
-// FedInput implements store.Inputs.
 func (s Reader) FedInput(ctx context.Context, id flow.ID) (in flow.Input, err error) {
 	err = s.Run(ctx, Call{Statement: qFedInput, Args: []any{id}, Read: func(r Row) error {
 		in = flow.Input{Pieces: int(r.Int()), Size: r.Int(), Closed: r.Bool()}
@@ -57,12 +55,10 @@ func (s Reader) FedInput(ctx context.Context, id flow.ID) (in flow.Input, err er
 	return store.Result(in, err, "measure the input of %s", id)
 }
 
-// ReadInput implements store.Inputs.
 func (t Tx) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error) {
 	return Reader{t}.ReadInput(ctx, id, from, limit)
 }
 
-// ReadInput implements store.Inputs.
 func (s Reader) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error) {
 	err = s.Run(ctx, Call{Statement: qPieces, Args: []any{id, from, limit}, Read: func(r Row) error {
 		start := r.Int()

@@ -161,13 +161,11 @@ func readInquiries(ctx context.Context, q Querier, c Call) (all []*flow.Inquiry,
 	return all, err
 }
 
-// InquiriesOf implements store.Inquiries.
 func (t Tx) InquiriesOf(ctx context.Context, of []flow.InquiryKey) ([]*flow.Inquiry, error) {
 	all, err := allInquiries(ctx, t, Call{Statement: qInquiriesKeyed, Rows: inquiryKeys.input(of)})
 	return store.Result(all, err, "look for %d inquiries", len(of))
 }
 
-// OpenInquiries implements store.Inquiries.
 func (t Tx) OpenInquiries(ctx context.Context, executions []flow.ID) ([]*flow.Inquiry, error) {
 	all, err := allInquiries(ctx, t, Call{Statement: qOpenInquiries, Rows: ids.input(executions)})
 	return store.Result(all, err, "look for the inquiries of %d executions", len(executions))
@@ -230,12 +228,10 @@ func (t Tx) DropInquiries(ctx context.Context, executions []flow.ID) error {
 	return t.Queue(ctx, Call{Statement: qDropInquiries, Rows: ids.input(executions)})
 }
 
-// Inquiry implements store.InquiryReader.
 func (s Reader) Inquiry(ctx context.Context, id flow.ID) (*flow.Inquiry, error) {
 	return s.oneInquiry(ctx, qInquiry, id)
 }
 
-// InquiryOf implements store.InquiryReader.
 func (s Reader) InquiryOf(ctx context.Context, execution flow.ID) (*flow.Inquiry, error) {
 	return s.oneInquiry(ctx, qInquiryOf, execution)
 }
@@ -251,12 +247,10 @@ func (s Reader) oneInquiry(ctx context.Context, q *Statement, id flow.ID) (*flow
 	return all[0], nil
 }
 
-// Asking implements store.InquiryReader.
 func (s Reader) Asking(ctx context.Context, executions []flow.ID) (map[flow.ID]flow.ID, error) {
 	return s.openByID(ctx, Call{Statement: qAsking, Rows: ids.input(executions)})
 }
 
-// Askers implements store.InquiryReader.
 func (s Reader) Askers(ctx context.Context, n int) (map[flow.ID]flow.ID, error) {
 	return s.openByID(ctx, Call{Statement: qAskers, Args: []any{n}})
 }
@@ -276,7 +270,6 @@ func (s Reader) openByID(ctx context.Context, c Call) (map[flow.ID]flow.ID, erro
 // lastID is greater than every id.
 var lastID = flow.ID([]byte(strings.Repeat("\xff", len(flow.ID{}))))
 
-// Inquiries implements store.InquiryReader.
 func (s Reader) Inquiries(ctx context.Context, f store.InquiryFilter) ([]*flow.Inquiry, error) {
 	before := f.Before
 	if before.IsZero() {

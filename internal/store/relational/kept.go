@@ -51,7 +51,6 @@ var (
 	}).whole()
 )
 
-// Kept implements store.Cache.
 func (t Tx) Kept(ctx context.Context, of [][sha256.Size]byte, at time.Time, most int64) (map[[sha256.Size]byte]store.Kept, error) {
 	of = slices.Compact(slices.SortedFunc(slices.Values(of), func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) }))
 	all := make(map[[sha256.Size]byte]store.Kept, len(of))
@@ -83,7 +82,6 @@ func (t Tx) PutKept(ctx context.Context, all []store.Kept) error {
 	return queue(ctx, t, qPutKept, kept, last, "keep %d outcomes")
 }
 
-// DropKept implements store.Cleaning.
 func (t Tx) DropKept(ctx context.Context, before time.Time, most, n int) (int, error) {
 	expired, err := t.dropped(ctx, qDropExpired, before, n)
 	if err != nil || expired == n {

@@ -27,7 +27,6 @@ var (
 	qPutMeters = sql(func(d dialect) string { return meters.upsert(d, "meters", "key") })
 )
 
-// Meters implements store.Meters.
 func (t Tx) Meters(ctx context.Context, of []string) (map[string]time.Time, error) {
 	found, err := list(ctx, t, Call{Statement: qMeters, Rows: keys.input(of)}, meters, "read %d meters", len(of))
 	if err != nil {

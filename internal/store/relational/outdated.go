@@ -20,7 +20,6 @@ func dropOld(table, where, order string, key ...string) *Statement {
 	return sql(func(d dialect) string { return d.dropOldest(table, key, "WHERE "+where, order, "$2") })
 }
 
-// DropOld implements store.Cleaning.
 func (t Tx) DropOld(ctx context.Context, of store.Outdated, before time.Time, n int) (int, error) {
 	return t.dropped(ctx, qDropOld[of], before, n)
 }

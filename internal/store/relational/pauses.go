@@ -66,7 +66,6 @@ func (t Tx) ChangePause(
 	return latest, true, t.Run(ctx, Call{Statement: qAddPause, Rows: pauses.input([]store.Pause{latest})})
 }
 
-// Pauses implements store.Pauses.
 func (t Tx) Pauses(ctx context.Context) ([]store.Pause, int64, error) { return Reader{t}.Pauses(ctx) }
 
 // Pauses implements store.PauseReader. The generation is read first: pauses made after that only make the list newer than the generation.
@@ -75,7 +74,6 @@ func (s Reader) Pauses(ctx context.Context) (all []store.Pause, last int64, err 
 	return all, last, store.Failed(err, "read pauses")
 }
 
-// PauseHistory implements store.PauseReader.
 func (s Reader) PauseHistory(ctx context.Context, of store.PauseKind, name string, below int64, n int) ([]store.Pause, error) {
 	if below == 0 {
 		below = math.MaxInt64

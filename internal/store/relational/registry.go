@@ -27,18 +27,15 @@ var (
 	qSetting     = same(`SELECT value FROM {s}.settings WHERE name = $1`)
 )
 
-// AddName implements store.Registry.
 func (t Tx) AddName(ctx context.Context, of store.NameKind, name string, at time.Time) (bool, error) {
 	added, err := someRow(ctx, t, registries[of].add, name, at)
 	return store.Result(added, err, "add name %q", name)
 }
 
-// KeepSetting implements store.Registry.
 func (t Tx) KeepSetting(ctx context.Context, name string, value []byte) error {
 	return store.Failed(t.Run(ctx, Call{Statement: qKeepSetting, Args: []any{name, string(value)}}), "keep setting %q", name)
 }
 
-// HasName implements store.RegistryReader.
 func (s Reader) HasName(ctx context.Context, of store.NameKind, name string) (bool, error) {
 	has, err := someRow(ctx, s, registries[of].has, name)
 	return store.Result(has, err, "look up name %q", name)
@@ -52,7 +49,6 @@ func someRow(ctx context.Context, q Querier, of *Statement, args ...any) (has bo
 	return has, err
 }
 
-// Names implements store.RegistryReader.
 func (s Reader) Names(ctx context.Context, of store.NameKind, after string, n int) (all []string, err error) {
 	err = s.Run(ctx, Call{Statement: registries[of].page, Args: []any{after, n}, Read: func(r Row) error {
 		all = append(all, textOf(r))
@@ -61,7 +57,6 @@ func (s Reader) Names(ctx context.Context, of store.NameKind, after string, n in
 	return store.Result(all, err, "read names")
 }
 
-// Setting implements store.RegistryReader.
 func (s Reader) Setting(ctx context.Context, name string) (value []byte, err error) {
 	err = s.Run(ctx, Call{Statement: qSetting, Args: []any{name}, Read: func(r Row) error {
 		value = bytesOf(r)

@@ -71,7 +71,6 @@ func (t Tx) Reuse(ctx context.Context, all []store.Reuse) error {
 	return queue(ctx, t, qReuse, reuses, all, "reuse %d outcomes")
 }
 
-// Reusable implements store.Reruns.
 func (t Tx) Reusable(ctx context.Context, workflow flow.ID, task string, from, n int, most int64) (all []store.Reusable, err error) {
 	c := Call{Statement: qReusable, Args: []any{workflow, task, from, n, most}, Read: func(r Row) error {
 		if most < 0 {
@@ -87,7 +86,6 @@ func (t Tx) Reusable(ctx context.Context, workflow flow.ID, task string, from, n
 	return store.Result(all, err, "read the items that %s reuses", workflow)
 }
 
-// DropReusable implements store.Reruns.
 func (t Tx) DropReusable(ctx context.Context, workflow flow.ID, tasks []string) error {
 	return t.Queue(ctx, Call{Statement: qDropReusable, Rows: keys.input(tasks), Args: []any{workflow}})
 }

@@ -64,27 +64,22 @@ func (t Tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]sto
 	return list(ctx, t, Call{Statement: q, Rows: keys.input(names)}, schedules, "lock %d schedules", len(names))
 }
 
-// TicksBetween implements store.Schedules.
 func (t Tx) TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]store.Tick, error) {
 	return list(ctx, t, Call{Statement: qTicksBetween, Args: []any{schedule, first, last}}, ticks, "read ticks of schedule %q", schedule)
 }
 
-// Schedule implements store.ScheduleReader.
 func (s Reader) Schedule(ctx context.Context, name string) (store.Schedule, error) {
 	return one(ctx, s, Call{Statement: qSchedule, Args: []any{name}}, schedules, "read schedule %q", name)
 }
 
-// Schedules implements store.ScheduleReader.
 func (s Reader) Schedules(ctx context.Context, after string, n int) ([]store.Schedule, error) {
 	return list(ctx, s, Call{Statement: qSchedules, Args: []any{after, n}}, schedules, "read schedules")
 }
 
-// DueSchedules implements store.ScheduleReader.
 func (s Reader) DueSchedules(ctx context.Context, now time.Time, n int) ([]store.Schedule, time.Time, error) {
 	return due(ctx, s, qDueSchedules, qNextSchedule, schedules, now, n, "look for due schedules")
 }
 
-// Ticks implements store.ScheduleReader.
 func (s Reader) Ticks(ctx context.Context, schedule string, before time.Time, n int) ([]store.Tick, error) {
 	below := int64(math.MaxInt64)
 	if !before.IsZero() {

@@ -31,7 +31,6 @@ var (
 	qDropShares = sql(func(d dialect) string { return `DELETE FROM {s}.shares WHERE ` + d.in("key", Text) })
 )
 
-// Shares implements store.Shares.
 func (t Tx) Shares(ctx context.Context, key string, priority int, by string) (clock, last int64, err error) {
 	err = t.Run(ctx, Call{Statement: qShares, Args: []any{key, priority, by}, Read: func(r Row) error {
 		of := &last

@@ -151,7 +151,6 @@ func (t Tx) PutSignals(ctx context.Context, all []flow.Signal) error {
 	return queue(ctx, t, qInsertSignals, signals, all, "write %d signals")
 }
 
-// Signalled implements store.Signals.
 func (t Tx) Signalled(ctx context.Context, of []store.SignalKey) (map[store.SignalKey]store.KnownSignal, error) {
 	found := make(map[store.SignalKey]store.KnownSignal, len(of))
 	err := t.Run(ctx, Call{Statement: qSignalled, Rows: signalKeys.input(of), Read: func(r Row) error {
@@ -164,7 +163,6 @@ func (t Tx) Signalled(ctx context.Context, of []store.SignalKey) (map[store.Sign
 	return store.Result(found, err, "look up %d keys of signals", len(of))
 }
 
-// SignalledBodies implements store.Signals.
 func (t Tx) SignalledBodies(ctx context.Context, of [][32]byte) (map[[32]byte]time.Time, error) {
 	found := make(map[[32]byte]time.Time, len(of))
 	err := t.Run(ctx, Call{Statement: qSignalBodies, Rows: hashes.input(of), Read: func(r Row) error {
@@ -176,12 +174,10 @@ func (t Tx) SignalledBodies(ctx context.Context, of [][32]byte) (map[[32]byte]ti
 	return store.Result(found, err, "look up %d bodies of signals", len(of))
 }
 
-// LockSignals implements store.Signals.
 func (t Tx) LockSignals(ctx context.Context, of []int64) ([]flow.Signal, error) {
 	return list(ctx, t, Call{Statement: qLockSignals, Rows: numbered.input(of)}, signals, "lock %d signals", len(of))
 }
 
-// DropSignals implements store.Signals.
 func (t Tx) DropSignals(ctx context.Context, trigger string, before time.Time, n int) (int, error) {
 	var old, drop []int64
 	err := t.Run(ctx, Call{Statement: qLockOld, Args: []any{trigger, before, n}, Read: func(r Row) error {
@@ -209,7 +205,6 @@ func (t Tx) DropSignals(ctx context.Context, trigger string, before time.Time, n
 	return store.Result(len(drop), err, "drop signals")
 }
 
-// OldestSignals implements store.SignalReader.
 func (s Reader) OldestSignals(ctx context.Context, after string, n int) (all []store.OldestSignal, err error) {
 	err = s.Run(ctx, Call{Statement: qOldestSignals, Args: []any{after, n}, Read: func(r Row) error {
 		all = append(all, store.OldestSignal{Trigger: textOf(r), At: row.FromMicros(r.Int())})
@@ -218,12 +213,10 @@ func (s Reader) OldestSignals(ctx context.Context, after string, n int) (all []s
 	return store.Result(all, err, "look for the oldest signals")
 }
 
-// Signal implements store.SignalReader.
 func (s Reader) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
 	return one(ctx, s, Call{Statement: qSignal, Args: []any{id}}, signals, "signal %s", id.Text(flow.SignalPrefix))
 }
 
-// HasSignal implements store.SignalReader.
 func (s Reader) HasSignal(ctx context.Context, key store.SignalKey) (has bool, err error) {
 	err = s.Run(ctx, Call{Statement: qSignalled, Rows: signalKeys.input([]store.SignalKey{key}), Read: func(Row) error {
 		has = true
@@ -250,12 +243,10 @@ func (s Reader) Signals(ctx context.Context, f store.SignalFilter) ([]flow.Signa
 	return readSignals(ctx, s, Call{Statement: once(func(d dialect) string { return signalPage(d, query) }), Args: c.args}, "list signals")
 }
 
-// NewSignals implements store.SignalReader.
 func (s Reader) NewSignals(ctx context.Context, now time.Time, after store.SignalPlace, n int) ([]flow.Signal, error) {
 	return readSignals(ctx, s, Call{Statement: qNewSignals, Args: []any{after.At, after.Number, now, n}}, "look for new signals")
 }
 
-// SignalsAbout implements store.SignalReader.
 func (s Reader) SignalsAbout(ctx context.Context, trigger, subject string, after store.SignalPlace, n int) ([]flow.Signal, error) {
 	c := Call{Statement: qSignalsAbout, Args: []any{trigger, subject, after.At, after.Number, n}}
 	return readSignals(ctx, s, c, "look for signals %s about %q", trigger, subject)

@@ -46,7 +46,6 @@ var (
 	})
 )
 
-// Queues implements store.QueueReader.
 func (s Reader) Queues(ctx context.Context) (all []store.QueueDepth, err error) {
 	err = s.Run(ctx, Call{Statement: qQueues, Read: func(r Row) error {
 		all = append(all, store.QueueDepth{Queue: textOf(r), Ready: int(r.Int()), Oldest: row.FromMicros(r.Int())})
@@ -55,7 +54,6 @@ func (s Reader) Queues(ctx context.Context) (all []store.QueueDepth, err error) 
 	return store.Result(all, err, "measure queues")
 }
 
-// Keys implements store.QueueReader.
 func (s Reader) Keys(ctx context.Context, n int) (map[string]store.KeyUse, error) {
 	all := make(map[string]store.KeyUse)
 	err := s.Run(ctx, Call{Statement: qKeys, Args: []any{n}, Read: func(r Row) error {
@@ -65,7 +63,6 @@ func (s Reader) Keys(ctx context.Context, n int) (map[string]store.KeyUse, error
 	return store.Result(all, err, "measure keys")
 }
 
-// Ahead implements store.QueueReader.
 func (s Reader) Ahead(ctx context.Context, x *flow.Execution) (int, error) {
 	line := x.Queue
 	switch x.Place {
@@ -80,7 +77,6 @@ func (s Reader) Ahead(ctx context.Context, x *flow.Execution) (int, error) {
 	return store.Result(int(n), err, "count the executions ahead of %s", x.ID)
 }
 
-// Survey implements store.Surveyor.
 func (s Reader) Survey(ctx context.Context) (v store.Survey, err error) {
 	err = s.Run(ctx,
 		Call{Statement: qUnfinished, Read: func(r Row) error {

@@ -77,7 +77,6 @@ var (
 // isReferenced is true, or null, if an execution refers to upload u.
 const isReferenced = `(SELECT true FROM {s}.holds h WHERE h.upload = u.id LIMIT 1)`
 
-// BeginUpload implements store.Uploads.
 func (t Tx) BeginUpload(ctx context.Context, id flow.ID, until time.Time) error {
 	return store.Failed(t.Run(ctx, Call{Statement: qBeginUpload, Args: []any{id, until}}), "note an upload")
 }
@@ -96,12 +95,10 @@ func (t Tx) EndUpload(ctx context.Context, u store.Upload) (store.Upload, error)
 	return one(ctx, t, Call{Statement: qEndUpload, Args: []any{u.ID, u.Sum[:], u.Size, u.Until}}, uploads, "end an upload")
 }
 
-// KeepUpload implements store.Uploads.
 func (t Tx) KeepUpload(ctx context.Context, sum [sha256.Size]byte, until time.Time) (store.Upload, error) {
 	return one(ctx, t, Call{Statement: qKeepUpload, Args: []any{sum[:], until}}, uploads, "keep the upload %x", sum)
 }
 
-// LockUploads implements store.Uploads.
 func (t Tx) LockUploads(ctx context.Context, sums [][sha256.Size]byte) (map[[sha256.Size]byte]flow.ID, error) {
 	all, err := list(ctx, t, Call{Statement: qLockUploads, Rows: hashes.input(sums)}, uploads, "lock uploads")
 	if err != nil {
@@ -114,7 +111,6 @@ func (t Tx) LockUploads(ctx context.Context, sums [][sha256.Size]byte) (map[[sha
 	return found, nil
 }
 
-// DropUploads implements store.Uploads.
 func (t Tx) DropUploads(ctx context.Context, now, again time.Time, n int) error {
 	past, err := list(ctx, t, Call{Statement: qPastUploads, Args: []any{now, n}}, ids, "look for uploads that nothing keeps")
 	if err != nil {
@@ -125,12 +121,10 @@ func (t Tx) DropUploads(ctx context.Context, now, again time.Time, n int) error 
 	return store.Failed(err, "drop uploads")
 }
 
-// DroppedUploads implements store.Uploads.
 func (t Tx) DroppedUploads(ctx context.Context, n int) ([]flow.ID, error) {
 	return list(ctx, t, Call{Statement: qDropped, Args: []any{n}}, ids, "read dropped uploads")
 }
 
-// ForgetUploads implements store.Uploads.
 func (t Tx) ForgetUploads(ctx context.Context, all []flow.ID) error {
 	return store.Failed(t.Run(ctx, Call{Statement: qForget, Rows: ids.input(all)}), "forget uploads")
 }
@@ -140,7 +134,6 @@ func (t Tx) AddUploadReferences(ctx context.Context, all []store.UploadReference
 	return queue(ctx, t, qAddUploadReferences, uploadReferences, all, "hold %d uploads")
 }
 
-// Upload implements store.Reader.
 func (s Reader) Upload(ctx context.Context, sum [sha256.Size]byte) (store.Upload, error) {
 	return one(ctx, s, Call{Statement: qUpload, Args: []any{sum[:]}}, uploads, "read the upload %x", sum)
 }

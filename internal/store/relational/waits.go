@@ -85,12 +85,10 @@ func WaitsFor(ctx context.Context, q Querier, executions []flow.ID) ([]flow.Wait
 	return readWaits(ctx, q, Call{Statement: qWaits, Rows: ids.input(executions)}, "look for the waits of %d executions", len(executions))
 }
 
-// WaitsOf implements store.Waits.
 func (t Tx) WaitsOf(ctx context.Context, executions []flow.ID) ([]flow.Wait, error) {
 	return WaitsFor(ctx, t, executions)
 }
 
-// Taken implements store.Waits.
 func (t Tx) Taken(ctx context.Context, of store.WorkflowAttempt, numbers []int64) (taken []int64, err error) {
 	err = t.Run(ctx, Call{Statement: qTaken, Rows: numbered.input(numbers), Args: []any{of.ID, of.Attempt}, Read: func(r Row) error {
 		taken = append(taken, r.Int())
@@ -139,23 +137,19 @@ func (t Tx) putUncorrelated(ctx context.Context, add, met []int64) error {
 	return store.Failed(err, "note which signals have met those who wait")
 }
 
-// Wait implements store.WaitReader.
 func (s Reader) Wait(ctx context.Context, execution flow.ID) (flow.Wait, error) {
 	w, err := one(ctx, s, Call{Statement: qWaits, Rows: ids.input([]flow.ID{execution})}, waits, "the wait of %s", execution)
 	return w.Wait, err
 }
 
-// UnscannedWaits implements store.WaitReader.
 func (s Reader) UnscannedWaits(ctx context.Context, now time.Time, after flow.ID, n int) ([]flow.Wait, error) {
 	return readWaits(ctx, s, Call{Statement: qUnscannedWaits, Args: []any{after, now, n}}, "read waits")
 }
 
-// OpenWaits implements store.WaitReader.
 func (s Reader) OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error) {
 	return readWaits(ctx, s, Call{Statement: qOpenWaits, Args: []any{trigger, subject, after, n}}, "read waits")
 }
 
-// UncorrelatedSignals implements store.WaitReader.
 func (s Reader) UncorrelatedSignals(ctx context.Context, now time.Time, after int64, n int) ([]flow.Signal, error) {
 	return readSignals(ctx, s, Call{Statement: qUncorrelatedSignals, Args: []any{after, now, n}}, "look for signals that have met no waits")
 }

@@ -74,7 +74,6 @@ var (
 	})
 )
 
-// Windows implements store.Windows.
 func (t Tx) Windows(ctx context.Context, of []store.WindowKey) (map[store.WindowKey]store.Window, error) {
 	found, err := list(ctx, t, Call{Statement: qWindows, Rows: windowKeys.input(of)}, windows, "read %d windows", len(of))
 	if err != nil {
@@ -87,7 +86,6 @@ func (t Tx) Windows(ctx context.Context, of []store.WindowKey) (map[store.Window
 	return all, nil
 }
 
-// BufferedIn implements store.Windows.
 func (t Tx) BufferedIn(ctx context.Context, key store.WindowKey, n int) (all []store.SignalPlace, err error) {
 	err = t.Run(ctx, Call{Statement: qBufferedIn, Args: []any{key.Rule, key.Key, n}, Read: func(r Row) error {
 		all = append(all, store.SignalPlace{At: row.FromMicros(r.Int()), Number: r.Int()})
@@ -141,18 +139,15 @@ func (t Tx) CloseWindow(ctx context.Context, k *store.Closing, written []int64) 
 	return store.Failed(t.Queue(ctx, calls...), "close window %q of rule %s", k.Key, k.Rule)
 }
 
-// DueWindows implements store.WindowReader.
 func (s Reader) DueWindows(ctx context.Context, now time.Time, n int) ([]store.Window, time.Time, error) {
 	return due(ctx, s, qDueWindows, qNextWindow, windows, now, n, "look for due windows")
 }
 
-// Window implements store.WindowReader.
 func (s Reader) Window(ctx context.Context, key store.WindowKey) (store.Window, error) {
 	c := Call{Statement: qWindows, Rows: windowKeys.input([]store.WindowKey{key})}
 	return one(ctx, s, c, windows, "window %q of rule %s", key.Key, key.Rule)
 }
 
-// BufferedSignals implements store.WindowReader.
 func (s Reader) BufferedSignals(ctx context.Context, key store.WindowKey, n int) ([]flow.Signal, error) {
 	c := Call{Statement: qBufferedSignals, Args: []any{key.Rule, key.Key, n}}
 	return readSignals(ctx, s, c, "read what window %q of rule %s holds", key.Key, key.Rule)

@@ -50,7 +50,6 @@ var parts = []func(*tx, *store.Delta) error{
 	(*tx).putExecutions, (*tx).putWorkflows, (*tx).putAttached, (*tx).putSignals, (*tx).putRest,
 }
 
-// Apply implements store.Tx.
 func (t *tx) Apply(_ context.Context, d store.Delta) error {
 	t.delta = d // the address of d itself would allocate a kilobyte on the heap for each call
 	defer func() { t.delta = store.Delta{} }()

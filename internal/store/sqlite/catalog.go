@@ -33,7 +33,6 @@ var (
 	qDeleteAsChild = sql(`DELETE FROM children WHERE workflow = ? AND attempt = ? AND task = ? AND idx = ? AND n = ?`)
 )
 
-// Remove implements store.Executions.
 func (t *tx) Remove(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
 	gone := make([]flow.ID, 0, len(ids))
 	for _, id := range ids {

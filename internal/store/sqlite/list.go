@@ -35,7 +35,6 @@ func (l *listing) from(rows, probe string, bind ...func(*stmt)) {
 	l.sources = append(l.sources, source{rows, probe, bind})
 }
 
-// Search implements store.Reader.
 func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		l, ok, err := c.listing(f)

@@ -38,7 +38,6 @@ var (
 	qSubmitted = sql(`SELECT e.id, i.hash FROM idempotency i JOIN executions e ON e.n = i.n WHERE i.key = ?`)
 )
 
-// Lock implements store.Executions.
 func (t *tx) Lock(_ context.Context, ids []flow.ID, p store.Payload) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(ids))
 	for i, id := range ids {
@@ -75,7 +74,6 @@ func (t *tx) seen(i int, id flow.ID) bool {
 	return false
 }
 
-// Take implements store.WaitLists.
 func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	type place struct {
 		n, priority, ticket int64
@@ -148,13 +146,11 @@ func (t *tx) chosen(s *stmt, n int) ([]*flow.Execution, error) {
 	return t.known(numbers[:min(n, len(numbers))], store.WithoutPayload)
 }
 
-// Tickets implements store.WaitLists.
 func (t *tx) Tickets(_ context.Context, n int) (int64, error) {
 	first, err := t.s.tickets.draw(t.c, int64(n))
 	return store.Result(first, err, "draw tickets")
 }
 
-// LockKeys implements store.WaitLists.
 func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse, error) {
 	use := make(map[string]store.KeyUse, len(keys))
 	for _, k := range keys {
@@ -179,17 +175,14 @@ func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse
 	return use, nil
 }
 
-// WaitList implements store.WaitLists.
 func (t *tx) WaitList(_ context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.chosen(t.c.use(qWaitList).text(key).int(t.s.limit(n)), n)
 }
 
-// Holders implements store.WaitLists.
 func (t *tx) Holders(_ context.Context, key string, n int) ([]*flow.Execution, error) {
 	return t.chosen(t.c.use(qHolding).text(key).int(t.s.limit(n)), n)
 }
 
-// Due implements store.Executions.
 func (t *tx) Due(_ context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
 	var numbers []int64
 	var beyond time.Time
@@ -213,7 +206,6 @@ func (t *tx) Due(_ context.Context, now time.Time, n int) ([]*flow.Execution, ti
 	return all, beyond, err
 }
 
-// Applied implements store.Executions.
 func (t *tx) Applied(_ context.Context, id flow.ID, from, to int64) ([]flow.Event, error) {
 	n, ok, err := t.number(id)
 	if err != nil || !ok {
@@ -223,7 +215,6 @@ func (t *tx) Applied(_ context.Context, id flow.ID, from, to int64) ([]flow.Even
 	return store.Result(all, err, "read events of %s", id)
 }
 
-// Inbox implements store.Executions.
 func (t *tx) Inbox(_ context.Context, id flow.ID) ([]flow.Event, error) {
 	n, ok, err := t.number(id)
 	if err != nil || !ok {
@@ -233,7 +224,6 @@ func (t *tx) Inbox(_ context.Context, id flow.ID) ([]flow.Event, error) {
 	return store.Result(all, err, "read kept events of %s", id)
 }
 
-// Submitted implements store.Executions.
 func (t *tx) Submitted(_ context.Context, keys []string) (map[string]store.IdempotencyKey, error) {
 	found := make(map[string]store.IdempotencyKey)
 	for _, key := range keys {

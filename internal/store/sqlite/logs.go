@@ -124,7 +124,6 @@ func (s *Store) writeLogs(ctx context.Context, work func(*conn) error) error {
 	return nil
 }
 
-// AppendLogs implements store.Logs.
 func (s *Store) AppendLogs(ctx context.Context, all []flow.LogChunk) error {
 	if len(all) == 0 {
 		return nil
@@ -141,7 +140,6 @@ func (s *Store) AppendLogs(ctx context.Context, all []flow.LogChunk) error {
 	return store.Failed(err, "append logs")
 }
 
-// ReadLogs implements store.Logs.
 func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk, error) {
 	if err := store.Outside(ctx); err != nil {
 		return nil, err
@@ -199,7 +197,6 @@ func (c *conn) tail(q *store.LogQuery, from, to int64) error {
 // removeChunks is how many chunks one transaction deletes: 200 of up to 100 KB each are 20 MB.
 const removeChunks = 200
 
-// RemoveLogs implements store.Logs.
 func (s *Store) RemoveLogs(ctx context.Context, ids []flow.ID) error {
 	for len(ids) > 0 {
 		err := s.writeLogs(ctx, func(c *conn) error {

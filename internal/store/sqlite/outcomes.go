@@ -47,7 +47,6 @@ func (s *stmt) label(l store.Label) *stmt {
 	return s.text(l.Name).text(l.Value).text(l.Action).text(l.Action)
 }
 
-// Documents implements store.OutcomeReader.
 func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID) (all []json.RawMessage, err error) {
 	text := map[store.Document]*query{store.OutputOf: qOutput, store.InputOf: qInput, store.EndDataOf: qEndData}[of]
 	err = s.read(ctx, func(c *conn) error {
@@ -68,7 +67,6 @@ func (s *Store) Documents(ctx context.Context, of store.Document, ids []flow.ID)
 	return store.Result(all, err, "read documents of %d executions", len(ids))
 }
 
-// Tally implements store.OutcomeReader.
 func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, more bool, err error) {
 	counts := tallies{}
 	f.Before = flow.ID{}
@@ -152,7 +150,6 @@ func (l *listing) among(by int) string {
 	return " FROM executions e CROSS JOIN ids i ON i.id = e.id" + joinStates + " WHERE " + strings.Join(append(all, l.where...), " AND ")
 }
 
-// Unnumbered implements store.OutcomeReader.
 func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []flow.ID, open bool, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		q := c.use(qOpenLabelled).label(l)
@@ -169,7 +166,6 @@ func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []f
 	return ended, open, store.Failed(err, "find what has ended with the label %s=%s", l.Name, l.Value)
 }
 
-// Ended implements store.OutcomeReader.
 func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (all []store.Ended, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		var bad error
@@ -188,7 +184,6 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 	return store.Result(all, err, "read what has ended with the label %s=%s", l.Name, l.Value)
 }
 
-// Number implements store.Numbering.
 func (t *tx) Number(_ context.Context, l store.Label, ids []flow.ID) (bool, error) {
 	q := t.c.use(qDrawNumbers).int(int64(len(ids)))
 	var next int64

@@ -23,7 +23,6 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 	return store.Result(latest, err, "pause or resume %s %q", of, name)
 }
 
-// LastPause implements store.Tx.
 func (t *tx) LastPause(context.Context) (last int64, err error) {
 	s := t.c.use(qLastPause)
 	if s.next() {

@@ -21,7 +21,6 @@ var qPending = sql(relational.ForSQLite(`SELECT coalesce((SELECT max(generation)
 		OR EXISTS (SELECT 1 FROM unmet u CROSS JOIN signals s ON s.n = u.signal
 		WHERE ` + relational.NotAside(store.AsideCorrelation, "s.id", "$2") + `)`))
 
-// Pending implements store.PendingReader.
 func (s *Store) Pending(ctx context.Context, now time.Time) (p store.Pending, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		q := c.use(qPending).int(s.leaseNow()).int(row.Micros(now))

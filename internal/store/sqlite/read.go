@@ -27,7 +27,6 @@ var (
 		FROM waiting w WHERE key IS NOT NULL LIMIT ?`)
 )
 
-// Get implements store.Reader.
 func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		n, ok, err := c.number(id)
@@ -45,7 +44,6 @@ func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err err
 	return x, nil
 }
 
-// Events implements store.Reader.
 func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) (all []flow.Event, err error) {
 	err = s.of(ctx, id, func(c *conn, n int64) error {
 		all, err = c.events(n, after+1, maxEvents, limit, new(store.Page))
@@ -65,7 +63,6 @@ func (s *Store) of(ctx context.Context, id flow.ID, query func(c *conn, n int64)
 	})
 }
 
-// Children implements store.Reader.
 func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTask string, afterIndex, limit int) (all []store.Child, err error) {
 	err = s.of(ctx, of.ID, func(c *conn, n int64) error {
 		var bad error
@@ -101,7 +98,6 @@ func (s *stmt) child() (k store.Child, err error) {
 	return k, nil
 }
 
-// Marks implements store.Reader.
 func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []store.Mark, err error) {
 	err = s.of(ctx, of.ID, func(c *conn, n int64) error {
 		all, err = c.marks(n, of)
@@ -110,7 +106,6 @@ func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []stor
 	return store.Result(all, err, "read marks of %s", of.ID)
 }
 
-// KeyHolders implements store.Reader.
 func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		numbers, err := c.use(qHolding).text(key).int(int64(limit)).numbers()
@@ -122,7 +117,6 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 	return store.Result(all, err, "read holders of key %q", key)
 }
 
-// Provisioning implements store.Reader.
 func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		numbers, err := c.use(qProvisioning).int(int64(flow.Provisioning)).blob(owner[:]).blob(id[:]).int(s.limit(limit)).numbers()
@@ -137,7 +131,6 @@ func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) 
 // limit returns n plus the number of rows that cannot be decoded, because readers leave those out.
 func (s *Store) limit(n int) int64 { return int64(n + s.unreadable.Count()) }
 
-// LiveSessions implements store.Reader.
 func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		all, err = rowsOf(c.use(qLiveSessions).int(s.leaseNow()), sessions)
@@ -146,7 +139,6 @@ func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err erro
 	return store.Result(all, err, "read sessions")
 }
 
-// WaitLists implements store.Reader.
 func (s *Store) WaitLists(ctx context.Context, after string, limit int) (all []store.WaitList, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		var heads []int64

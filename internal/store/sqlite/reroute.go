@@ -13,7 +13,6 @@ var (
 	qDetail = sql(`UPDATE executions SET detail = ? WHERE n = ?`)
 )
 
-// Reroute implements store.WaitLists.
 func (t *tx) Reroute(_ context.Context, x *flow.Execution, routingKey string) error {
 	n, err := t.mustNumber(x.ID)
 	if err == nil {

@@ -19,7 +19,6 @@ var (
 		JOIN executions e ON e.n = c.n WHERE c.workflow = ? AND c.attempt = ? AND (c.task, c.idx) > (?, ?) ORDER BY c.task, c.idx LIMIT ?`)
 )
 
-// Recorded implements store.RerunReader.
 func (s *Store) Recorded(ctx context.Context, of store.WorkflowAttempt, afterTask string, afterIndex, limit int) (all []*flow.Execution, err error) {
 	err = s.of(ctx, of.ID, func(c *conn, n int64) error {
 		var bad error

@@ -57,7 +57,6 @@ var (
 	qCancelRequested = sql(`SELECT n FROM live WHERE owner = ? AND cancel_requested = 1 ORDER BY n`)
 )
 
-// OpenSession implements store.Sessions.
 func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {
 	var err error
 	s.StartedAt, err = t.Now(ctx)
@@ -69,7 +68,6 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Durati
 	return store.Failed(err, "open session %s", s.ID.Text(flow.SessionPrefix))
 }
 
-// RenewSessions implements store.Sessions.
 func (t *tx) RenewSessions(_ context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error) {
 	now := t.s.leaseNow()
 	renewed, err := t.setExpiry(ids, now+lease.Microseconds(), now)
@@ -99,14 +97,12 @@ func (t *tx) setExpiry(ids []flow.ID, expires, after int64) ([]flow.ID, error) {
 	return moved, nil
 }
 
-// RestartLeases implements store.Store.
 func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 	return s.Update(ctx, func(context.Context, store.Tx) error {
 		return store.Failed(s.w.use(qRestartLeases).int(s.leaseNow()+lease.Microseconds()).run(), "restart leases")
 	})
 }
 
-// LockSession implements store.Sessions.
 func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, time.Duration, error) {
 	s := t.c.use(qSession).id(id)
 	var found store.Session
@@ -125,29 +121,24 @@ func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, time.Dur
 	return found, time.Duration(row.Micros(found.ExpiresAt)-t.s.leaseNow()) * time.Microsecond, nil
 }
 
-// DropSession implements store.Sessions.
 func (t *tx) DropSession(_ context.Context, id flow.ID) error {
 	return store.Failed(t.c.use(qDropSession).id(id).run(), "drop session %s", id.Text(flow.SessionPrefix))
 }
 
-// Expired implements store.Sessions.
 func (t *tx) Expired(_ context.Context, n int) ([]store.Session, error) {
 	all, err := rowsOf(t.c.use(qExpired).int(t.s.leaseNow()).int(int64(n)), sessions)
 	return store.Result(all, err, "find expired sessions")
 }
 
-// ExpireEmbedded implements store.Sessions.
 func (t *tx) ExpireEmbedded(context.Context) error {
 	now := t.s.leaseNow()
 	return store.Failed(t.c.use(qExpireEmbedded).int(now).int(now).run(), "expire embedded sessions")
 }
 
-// OwnedBy implements store.Sessions.
 func (t *tx) OwnedBy(_ context.Context, session, after flow.ID, n int) ([]*flow.Execution, error) {
 	return t.chosen(t.c.use(qOwned).id(session).id(after).id(after).int(t.s.limit(n)), n)
 }
 
-// CancelRequested implements store.Sessions.
 func (t *tx) CancelRequested(_ context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	var all []*flow.Execution
 	for _, id := range sessions {

@@ -17,13 +17,10 @@ var sharedQueries = func() []*query {
 	return all
 }()
 
-// Run implements relational.Querier.
 func (t *tx) Run(ctx context.Context, calls ...relational.Call) error { return t.c.Run(ctx, calls...) }
 
-// Queue implements relational.Writer.
 func (t *tx) Queue(ctx context.Context, calls ...relational.Call) error { return t.Run(ctx, calls...) }
 
-// Run implements relational.Querier.
 func (s *Store) Run(ctx context.Context, calls ...relational.Call) error {
 	return s.read(ctx, func(c *conn) error { return c.Run(ctx, calls...) })
 }

@@ -41,7 +41,7 @@ const (
 	InMemory = ":memory:"
 )
 
-// Store implements store.Store.
+// Store implements store.Store, which describes its exported methods.
 type Store struct {
 	relational.Reader
 
@@ -72,7 +72,6 @@ var (
 	_ store.Prober = (*Store)(nil)
 )
 
-// Unreadable implements store.Store.
 func (s *Store) Unreadable() int { return s.unreadable.Count() }
 
 // Open opens the store in the file, creates it if it does not exist, and brings its schema up to date. The directory must exist. Only one

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// tx is the write transaction; there is one at a time.
+// tx is the write transaction, of which there is one at a time: a store.Tx, which describes its exported methods.
 type tx struct {
 	relational.Tx
 	s       *Store

@@ -21,7 +21,6 @@ var (
 	qLeasedFirst = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner = ? ORDER BY e.id LIMIT ?`)
 )
 
-// Waiting implements store.WaitListReader.
 func (s *Store) Waiting(ctx context.Context, l store.WaitListQuery) (all []*flow.Execution, err error) {
 	priority, ticket := l.Behind()
 	err = s.read(ctx, func(c *conn) error {
@@ -38,7 +37,6 @@ func (s *Store) Waiting(ctx context.Context, l store.WaitListQuery) (all []*flow
 	return store.Result(all, err, "read the line of %q", l.RoutingKey+l.Key)
 }
 
-// LeasedBy implements store.WaitListReader.
 func (s *Store) LeasedBy(ctx context.Context, sessions []flow.ID, each, n int) ([]store.Leased, error) {
 	leased := make([]store.Leased, len(sessions))
 	err := s.read(ctx, func(c *conn) error {

@@ -45,7 +45,6 @@ var (
 const openChildren = `FROM children c JOIN live l ON l.n = c.n JOIN executions e ON e.n = c.n
 	WHERE c.workflow = ? AND c.attempt = ? AND c.ended = 2 AND l.cancel_requested IS NULL AND (+l.place <> 4 OR NOT ?)`
 
-// LockWorkflows implements store.Workflows.
 func (t *tx) LockWorkflows(_ context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
 	all := make([]store.LockedWorkflow, 0, len(of))
 	for _, w := range of {
@@ -161,7 +160,6 @@ func (c *conn) marks(n int64, w store.WorkflowAttempt) ([]store.Mark, error) {
 	return all, cmp.Or(s.done(), bad)
 }
 
-// Outcomes implements store.Workflows.
 func (t *tx) Outcomes(_ context.Context, of store.WorkflowAttempt, tasks []string, most int64) (map[string][]store.ChildOutcome, error) {
 	n, ok, err := t.number(of.ID)
 	if err != nil || !ok {
@@ -191,7 +189,6 @@ func (t *tx) outcomes(n int64, of store.WorkflowAttempt, task string, most int64
 	return t.readOutcomes(t.c.use(qOutcomes).int(n).int(int64(of.Attempt)).text(task), most)
 }
 
-// Outcome implements store.Workflows.
 func (t *tx) Outcome(_ context.Context, of store.WorkflowAttempt, task string, index int, most int64) (*store.ChildOutcome, error) {
 	n, ok, err := t.number(of.ID)
 	if err != nil || !ok {
@@ -225,7 +222,6 @@ func (t *tx) readOutcomes(s *stmt, most int64) (all []store.ChildOutcome, size i
 	return all, size, cmp.Or(s.done(), bad)
 }
 
-// Open implements store.Workflows.
 func (t *tx) Open(_ context.Context, of store.WorkflowAttempt, task string, unheld bool, limit int) ([]flow.ID, error) {
 	n, ok, err := t.number(of.ID)
 	if err != nil || !ok {
