@@ -19,7 +19,6 @@ type Attempt struct {
 
 	Chain string `json:"chain,omitempty" doc:"Pawl-Chain header for requests that the attempt sends, if a rule started the execution"`
 
-	// Payload is the content for the handler: the input, or the action's definition with every expression evaluated.
 	Payload json.RawMessage `json:"payload,omitempty" doc:"Content for the handler: the input, or the definition with expressions evaluated"`
 
 	Began bool `json:"began" doc:"Whether a worker reported that it began the attempt"`

@@ -77,10 +77,9 @@ type Checker struct {
 	// Style selects how the checker is called. "" calls it as described above. [CheckerKattis] passes input.txt, expected.txt and a directory
 	// for feedback as arguments, and the output on stdin. It accepts with exit code 42 and rejects with 43; the message is in the file
 	// judgemessage.txt of that directory.
-	Style string `json:"style,omitempty" check:"checker_style" doc:"kattis: call it as a Kattis output validator; 42 accepts, 43 rejects"`
-	// Accept and Reject are the exit codes that accept and reject. The defaults are [0] and [1], or the codes of the style.
-	Accept []int `json:"accept,omitempty" check:"exit_codes" doc:"Exit codes that accept; default [0]"`
-	Reject []int `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that reject; default [1]"`
+	Style  string `json:"style,omitempty" check:"checker_style" doc:"kattis: call it as a Kattis output validator; 42 accepts, 43 rejects"`
+	Accept []int  `json:"accept,omitempty" check:"exit_codes" doc:"Exit codes that accept; default [0]"`
+	Reject []int  `json:"reject,omitempty" check:"exit_codes" doc:"Exit codes that reject; default [1]"`
 }
 
 // Interactor is a program that exchanges messages with the evaluated program, for example to answer its guesses of a number. Both run at
@@ -119,14 +118,12 @@ const (
 
 // CaseResult is the result of one case.
 type CaseResult struct {
-	Name string `json:"name" doc:"Name of the case, or its number"`
-	// Verdict is a verdict of a run (see CodeResult), or "wrong_answer", "checker_error" or "skipped".
-	Verdict  string        `json:"verdict" doc:"Verdict of the run, or wrong_answer, checker_error or skipped"`
-	ExitCode *int          `json:"exit_code,omitempty" doc:"Exit code; absent when a signal ended the program or Pawl stopped it"`
-	Signal   string        `json:"signal,omitempty" doc:"Signal that ended the program, for example SIGSEGV"`
-	Message  string        `json:"message,omitempty" doc:"Why the case did not pass, or the message of the checker"`
-	Mismatch *CaseMismatch `json:"mismatch,omitempty" doc:"First difference, with verdict wrong_answer"`
-	// Returned is the value that the function of a Call returned, if it has at most 4 KB.
+	Name     string          `json:"name" doc:"Name of the case, or its number"`
+	Verdict  string          `json:"verdict" doc:"Verdict of the run, or wrong_answer, checker_error or skipped"`
+	ExitCode *int            `json:"exit_code,omitempty" doc:"Exit code; absent when a signal ended the program or Pawl stopped it"`
+	Signal   string          `json:"signal,omitempty" doc:"Signal that ended the program, for example SIGSEGV"`
+	Message  string          `json:"message,omitempty" doc:"Why the case did not pass, or the message of the checker"`
+	Mismatch *CaseMismatch   `json:"mismatch,omitempty" doc:"First difference, with verdict wrong_answer"`
 	Returned json.RawMessage `json:"returned,omitempty" doc:"Value that the called function returned, if it has at most 4 KB"`
 
 	// Stdout and Stderr are the first 4 KB and 1 KB, or less if the cases of an evaluation have more than 256 KB to show together. The rest is
@@ -140,7 +137,6 @@ type CaseResult struct {
 	StderrBytes     int64  `json:"stderr_bytes,omitempty" doc:"Bytes written to stderr in all"`
 	StderrTruncated bool   `json:"stderr_truncated,omitempty" doc:"stderr was longer; the rest is not kept"`
 
-	// Transcript has the first and the last 2 KB that the program and the interactor wrote to each other.
 	Transcript []CaseTurn `json:"transcript,omitempty" doc:"With an interactor: what both wrote, in order; the first and the last 2 KB"`
 
 	LimitsHit       []string  `json:"limits_hit,omitempty" doc:"Limits that were reached: wall, cpu, memory, pids, output, disk"`
@@ -162,11 +158,10 @@ type CaseResult struct {
 
 // CaseTurn is the text that one side of a dialogue wrote before the other one wrote again.
 type CaseTurn struct {
-	By     string `json:"by" doc:"Who wrote it: program or interactor"`
-	Text   string `json:"text" doc:"What it wrote; bytes that are not UTF-8 are shown as U+FFFD"`
-	Base64 []byte `json:"base64,omitempty" doc:"The same bytes in base64, if they are not UTF-8"`
-	// Omitted is the number of bytes, of both sides, before this turn that were not kept.
-	Omitted int64 `json:"omitted,omitempty" doc:"Bytes of the dialogue before this turn that were not kept"`
+	By      string `json:"by" doc:"Who wrote it: program or interactor"`
+	Text    string `json:"text" doc:"What it wrote; bytes that are not UTF-8 are shown as U+FFFD"`
+	Base64  []byte `json:"base64,omitempty" doc:"The same bytes in base64, if they are not UTF-8"`
+	Omitted int64  `json:"omitted,omitempty" doc:"Bytes of the dialogue before this turn that were not kept"`
 }
 
 // The sides of a dialogue.
@@ -191,10 +186,9 @@ type CaseMismatch struct {
 
 // CaseSummary counts cases.
 type CaseSummary struct {
-	Total   int `json:"total" doc:"Number of cases"`
-	Passed  int `json:"passed" doc:"Cases with verdict ok"`
-	Failed  int `json:"failed" doc:"Cases that neither passed nor were skipped"`
-	Skipped int `json:"skipped,omitempty" doc:"Cases not run because an earlier case did not pass"`
-	// Uncompared counts the passed cases whose output was compared with nothing.
+	Total      int `json:"total" doc:"Number of cases"`
+	Passed     int `json:"passed" doc:"Cases with verdict ok"`
+	Failed     int `json:"failed" doc:"Cases that neither passed nor were skipped"`
+	Skipped    int `json:"skipped,omitempty" doc:"Cases not run because an earlier case did not pass"`
 	Uncompared int `json:"uncompared,omitempty" doc:"Passed cases whose output was not compared with anything"`
 }

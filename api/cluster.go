@@ -4,10 +4,9 @@ import "time"
 
 // Queue is the length of a queue and the workers that serve it.
 type Queue struct {
-	Queue   string `json:"queue" doc:"Name of the queue"`
-	Handler string `json:"handler,omitempty" doc:"This entry counts only executions that need this handler"`
-	Runtime string `json:"runtime,omitempty" doc:"This entry counts only executions that need this runtime"`
-	// WorkerLabels are set if this entry counts only the executions that need a worker with these labels.
+	Queue        string            `json:"queue" doc:"Name of the queue"`
+	Handler      string            `json:"handler,omitempty" doc:"This entry counts only executions that need this handler"`
+	Runtime      string            `json:"runtime,omitempty" doc:"This entry counts only executions that need this runtime"`
 	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"This entry counts only executions that need these worker labels"`
 	Ready        int               `json:"ready" doc:"Executions waiting for a worker"`
 	Oldest       time.Time         `json:"oldest,omitzero" doc:"When the longest-waiting execution was queued"`
@@ -54,19 +53,16 @@ type Worker struct {
 
 // Workers lists the live sessions.
 type Workers struct {
-	Workers    []Worker `json:"workers" doc:"Live sessions"`
-	NextCursor string   `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
-	// Lost is set with lost=true.
-	Lost []LostWorker `json:"lost,omitempty" doc:"Up to 100 sessions lost in the last day since this server started; with lost=true"`
+	Workers    []Worker     `json:"workers" doc:"Live sessions"`
+	NextCursor string       `json:"next_cursor,omitempty" doc:"Pass it as cursor to get the next page; absent on the last one"`
+	Lost       []LostWorker `json:"lost,omitempty" doc:"Up to 100 sessions lost in the last day since this server started; with lost=true"`
 }
 
 // Stats sums up the server.
 type Stats struct {
-	Version   string    `json:"version" doc:"Version of this server"`
-	StartedAt time.Time `json:"started_at" doc:"When this server process started"`
-	// Executions counts the unfinished executions by status.
-	Executions map[Status]int `json:"executions" doc:"Unfinished executions by status"`
-	// Counters are the counters of this process since its start, named as in /metrics but without prefix and suffix.
+	Version    string             `json:"version" doc:"Version of this server"`
+	StartedAt  time.Time          `json:"started_at" doc:"When this server process started"`
+	Executions map[Status]int     `json:"executions" doc:"Unfinished executions by status"`
 	Counters   map[string]float64 `json:"counters" doc:"Counters of this process by name, as in /metrics but without prefix and suffix"`
 	StoreBytes int64              `json:"store_bytes" doc:"Size of the store in bytes"`
 	Workers    int                `json:"workers" doc:"Number of live sessions"`
@@ -77,15 +73,11 @@ type Stats struct {
 
 // Verification is the result of checking every row of the store.
 type Verification struct {
-	At time.Time `json:"at" doc:"When the check began"`
-	// Broken lists the rows that violate an invariant, at most about a thousand.
-	Broken []Violation `json:"broken" doc:"Rows that violate an invariant, about 1,000 at most"`
-	// Promises are the checked invariants, by number.
+	At       time.Time   `json:"at" doc:"When the check began"`
+	Broken   []Violation `json:"broken" doc:"Rows that violate an invariant, about 1,000 at most"`
 	Promises []Invariant `json:"promises" doc:"Invariants that were checked, by number"`
-	// Seconds is the duration of the check.
-	Seconds float64 `json:"seconds" doc:"Duration of the check in seconds"`
-	// Replayed is set if a replay was requested.
-	Replayed *Replayed `json:"replayed,omitempty" doc:"Result of replaying histories, if requested"`
+	Seconds  float64     `json:"seconds" doc:"Duration of the check in seconds"`
+	Replayed *Replayed   `json:"replayed,omitempty" doc:"Result of replaying histories, if requested"`
 }
 
 // Replayed counts the histories that were decided by the rules once more. Recorded decisions that the rules do not give are in

@@ -26,10 +26,8 @@ type Code struct {
 	// CompileLimits apply to the compile step. A language that is not compiled has no such limits.
 	CompileLimits CodeLimits `json:"compile_limits,omitzero" doc:"Compiled languages only: limits of the compiler; defaults come from the language"`
 	Collect       []string   `json:"collect,omitempty" check:"patterns" doc:"Files to return: paths, directories or patterns"`
-	// Runtime selects a runtime by name; if empty, the worker chooses.
-	Runtime string `json:"runtime,omitempty" doc:"Name of the runtime; default: the worker chooses"`
-	// Interactive lets the program read the input sent to the execution while it runs, instead of Stdin.
-	Interactive bool `json:"interactive,omitempty" doc:"The program reads input sent to /api/v1/executions/{id}/stdin while it runs"`
+	Runtime       string     `json:"runtime,omitempty" doc:"Name of the runtime; default: the worker chooses"`
+	Interactive   bool       `json:"interactive,omitempty" doc:"The program reads input sent to /api/v1/executions/{id}/stdin while it runs"`
 	// RerunNearLimit is how often a run is repeated if it exceeded a limit by so little that the machine may be the cause; see [RerunMargin].
 	RerunNearLimit int `json:"rerun_near_limit,omitempty" check:"reruns" doc:"Most repeats of a run that just missed a limit, 0 to 4"`
 
@@ -195,7 +193,6 @@ type CodeResult struct {
 
 	ChildOOM bool `json:"child_oom,omitempty" doc:"A child process was killed for exceeding the memory limit; the program itself was not"`
 
-	// Enforcement names the mechanism that enforced the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog" or "none".
 	Enforcement string `json:"enforcement,omitempty" doc:"How limits were enforced: cgroup-v1, cgroup-v2, hybrid, rlimit+watchdog or none"`
 	Runtime     string `json:"runtime,omitempty" doc:"Runtime that isolated the program, for example sandbox"`
 	// Tool is the interpreter or compiler, on the worker's host or in the image; ToolVersion is its version if known.

@@ -16,7 +16,6 @@ type Counts struct {
 
 // Outcome is a message in the stream of outcomes: one finished execution, with its output if that was requested.
 type Outcome struct {
-	// Cursor is the value of ?after= for the next outcomes.
 	Cursor string `json:"cursor" doc:"Value for ?after= to get the outcomes after this one"`
 	Execution
 }

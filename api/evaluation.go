@@ -27,7 +27,6 @@ type Evaluation struct {
 
 	IdempotencyKey string `json:"idempotency_key,omitempty" check:"filled" doc:"A repeated request with this key returns the same execution"`
 
-	// Wait is how long the server may delay the answer until the execution ends; at most 60s.
 	Wait Duration `json:"wait,omitempty" doc:"How long the response may wait for the end of the execution, at most 60s"`
 }
 

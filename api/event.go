@@ -16,11 +16,10 @@ type Event struct {
 
 // EventPage is a part of a history, without gaps.
 type EventPage struct {
-	Events []Event `json:"events" doc:"Events in order, without gaps"`
-	// NextCursor is the value of ?after= for the next events; it is set even if there are none yet.
-	NextCursor string `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
-	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
-	More       bool   `json:"more" doc:"More events are available now"`
+	Events     []Event `json:"events" doc:"Events in order, without gaps"`
+	NextCursor string  `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
+	Status     Status  `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	More       bool    `json:"more" doc:"More events are available now"`
 }
 
 // LogChunk is a piece of the output of one attempt. The bytes are in Text if they are UTF-8 (a chunk may end inside a character), else in
@@ -46,13 +45,11 @@ func (c *LogChunk) Bytes() []byte {
 
 // LogPage is a piece of an execution's logs.
 type LogPage struct {
-	Chunks []LogChunk `json:"chunks" doc:"Chunks in order"`
-	// NextCursor is the value of ?after= for the next chunks; it is set even if there are none yet.
-	NextCursor string `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
-	// PrevCursor is the value of ?before= for the chunks before a tail; it is empty at the start of the log.
-	PrevCursor string `json:"prev_cursor,omitempty" doc:"Value for before to read further back; absent at the start of the log"`
-	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
-	More       bool   `json:"more" doc:"More chunks are available now"`
+	Chunks     []LogChunk `json:"chunks" doc:"Chunks in order"`
+	NextCursor string     `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
+	PrevCursor string     `json:"prev_cursor,omitempty" doc:"Value for before to read further back; absent at the start of the log"`
+	Status     Status     `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	More       bool       `json:"more" doc:"More chunks are available now"`
 }
 
 // LogGap means that a stream of logs leaves out the chunks between two others.
@@ -90,12 +87,11 @@ type LogMatch struct {
 
 // LogMatches has the matches that one call of a search found. A line that is still being written is searched once it has ended.
 type LogMatches struct {
-	Matches []LogMatch `json:"matches" doc:"Matches, in the order in which their lines were completed"`
-	// NextCursor is the value of ?after= for the next call; it is set even if there are no more lines yet.
-	NextCursor string `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
-	Status     Status `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
-	More       bool   `json:"more" doc:"The search reached its limit; continue with next_cursor"`
-	Searched   int64  `json:"searched" doc:"Bytes searched for this answer"`
+	Matches    []LogMatch `json:"matches" doc:"Matches, in the order in which their lines were completed"`
+	NextCursor string     `json:"next_cursor" doc:"Value for after to continue; present even if there is nothing more yet"`
+	Status     Status     `json:"status" doc:"State of the execution; completed, failed, cancelled and timed_out are final"`
+	More       bool       `json:"more" doc:"The search reached its limit; continue with next_cursor"`
+	Searched   int64      `json:"searched" doc:"Bytes searched for this answer"`
 }
 
 // End is the last message of a stream: the execution has ended and everything has been sent.

@@ -149,16 +149,15 @@ type Execution struct {
 
 	ReusedOf string `json:"reused_of,omitempty" doc:"Execution whose result this task took, in a rerun or from the cache, without running"`
 
-	Queue    string            `json:"queue,omitempty" doc:"Queue in which it waits for a worker"`
-	Runtime  string            `json:"runtime,omitempty" doc:"Runtimes that a worker needs, separated by commas; code:NAME is a language"`
-	Priority int               `json:"priority,omitempty" doc:"-1000 to 1000; higher goes first"`
-	Labels   map[string]string `json:"labels,omitempty" doc:"Labels by name; lists, counts and waits can select by them"`
-	Key      string            `json:"key,omitempty" doc:"Concurrency key"`
-	KeyLimit int               `json:"key_limit,omitempty" doc:"Executions that may hold the key at the same time"`
-	FairBy   string            `json:"fair_by,omitempty" doc:"Fairness group among executions that wait for the key"`
-	Weight   int               `json:"weight,omitempty" doc:"Share of its group compared with others"`
-	Rate     *Rate             `json:"rate,omitempty" doc:"How often executions with its rate key may begin"`
-	// WorkerLabels are those that a worker must have to run it.
+	Queue        string            `json:"queue,omitempty" doc:"Queue in which it waits for a worker"`
+	Runtime      string            `json:"runtime,omitempty" doc:"Runtimes that a worker needs, separated by commas; code:NAME is a language"`
+	Priority     int               `json:"priority,omitempty" doc:"-1000 to 1000; higher goes first"`
+	Labels       map[string]string `json:"labels,omitempty" doc:"Labels by name; lists, counts and waits can select by them"`
+	Key          string            `json:"key,omitempty" doc:"Concurrency key"`
+	KeyLimit     int               `json:"key_limit,omitempty" doc:"Executions that may hold the key at the same time"`
+	FairBy       string            `json:"fair_by,omitempty" doc:"Fairness group among executions that wait for the key"`
+	Weight       int               `json:"weight,omitempty" doc:"Share of its group compared with others"`
+	Rate         *Rate             `json:"rate,omitempty" doc:"How often executions with its rate key may begin"`
 	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to run it"`
 
 	Timeout      Duration `json:"timeout,omitempty" doc:"Time limit of one attempt, counted from its claim by a worker"`
@@ -181,7 +180,6 @@ type Execution struct {
 
 	Paused *Pause `json:"paused,omitempty" doc:"Present while the workflow is paused: it starts no tasks"`
 
-	// Worker is the session that holds the attempt.
 	Worker      string       `json:"worker,omitempty" doc:"Session of the worker that holds the attempt; begins with ws_"`
 	CancelOrder *CancelOrder `json:"cancel_order,omitempty" doc:"The worker was told to stop it and has not confirmed yet"`
 

@@ -29,7 +29,6 @@ type Pause struct {
 
 	Timers string `json:"timers,omitempty" enum:"stop" doc:"Workflows only: stop if timeouts and sleeps are halted; absent if they run on"`
 
-	// Beneath is set in the answer to an order for an execution.
 	Beneath int `json:"beneath,omitempty" doc:"Number of sub-workflows paused or resumed along with it"`
 }
 

@@ -22,10 +22,9 @@ type RerunPlan struct {
 	Version int    `json:"version,omitempty" doc:"Version of the definition that the rerun uses"`
 	Reused  int    `json:"reused" doc:"Task executions whose results are reused"`
 	// Status and Error are the end of a rerun in which no task has to run.
-	Status Status      `json:"status,omitempty" doc:"Status of the rerun if nothing has to run"`
-	Error  *Error      `json:"error,omitempty" doc:"Error of the rerun if nothing has to run"`
-	Tasks  []RerunTask `json:"tasks,omitempty" doc:"Tasks in document order; absent if it is not a workflow"`
-	// Within lists the sub-workflows into which paths lead.
+	Status Status        `json:"status,omitempty" doc:"Status of the rerun if nothing has to run"`
+	Error  *Error        `json:"error,omitempty" doc:"Error of the rerun if nothing has to run"`
+	Tasks  []RerunTask   `json:"tasks,omitempty" doc:"Tasks in document order; absent if it is not a workflow"`
 	Within []RerunWithin `json:"within,omitempty" doc:"Sub-workflows that a path leads into and that run in part, each after its parent"`
 }
 

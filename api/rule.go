@@ -7,14 +7,13 @@ import (
 
 // Rule is a rule in force: it starts an action for signals.
 type Rule struct {
-	Name    string   `json:"name" doc:"Name of the rule"`
-	Version int      `json:"version" doc:"Version in force"`
-	On      []string `json:"on" doc:"Triggers it listens to; github.* means every trigger that begins with github."`
-	If      string   `json:"if,omitempty" doc:"Condition on the signal; absent: the rule runs for every signal"`
-	Action  string   `json:"action" doc:"Action that it starts"`
-	Paused  bool     `json:"paused" doc:"The rule is paused: it starts nothing until it is resumed"`
-	Reason  string   `json:"reason,omitempty" doc:"Why the rule is paused"`
-	// Document is the rule in its canonical form; left out in lists.
+	Name     string          `json:"name" doc:"Name of the rule"`
+	Version  int             `json:"version" doc:"Version in force"`
+	On       []string        `json:"on" doc:"Triggers it listens to; github.* means every trigger that begins with github."`
+	If       string          `json:"if,omitempty" doc:"Condition on the signal; absent: the rule runs for every signal"`
+	Action   string          `json:"action" doc:"Action that it starts"`
+	Paused   bool            `json:"paused" doc:"The rule is paused: it starts nothing until it is resumed"`
+	Reason   string          `json:"reason,omitempty" doc:"Why the rule is paused"`
 	Document json.RawMessage `json:"document,omitempty" doc:"Document in canonical form; left out in lists"`
 }
 

@@ -7,19 +7,18 @@ import (
 
 // Schedule is a schedule and its state.
 type Schedule struct {
-	Name      string     `json:"name" doc:"Name of the schedule"`
-	Version   int        `json:"version" doc:"Version of the document, from 1"`
-	Action    string     `json:"action" doc:"Action that it starts"`
-	When      []string   `json:"when" doc:"Cron lines, interval, or a single time"`
-	Zone      string     `json:"zone" doc:"Time zone of the cron lines"`
-	Next      *time.Time `json:"next,omitempty" doc:"Next nominal time; absent if there is none"`
-	Due       *time.Time `json:"due,omitempty" doc:"When it will fire: the nominal time plus jitter; absent while paused"`
-	Last      *time.Time `json:"last,omitempty" doc:"Last nominal time that was fired"`
-	Execution string     `json:"execution,omitempty" doc:"Execution that the last tick started"`
-	PausedAt  *time.Time `json:"paused_at,omitempty" doc:"When it was paused; absent if it is not"`
-	Reason    string     `json:"reason,omitempty" doc:"Why it is paused"`
-	// Document is the schedule in its canonical form; left out in lists.
-	Document json.RawMessage `json:"document,omitempty" doc:"Document in canonical form; left out in lists"`
+	Name      string          `json:"name" doc:"Name of the schedule"`
+	Version   int             `json:"version" doc:"Version of the document, from 1"`
+	Action    string          `json:"action" doc:"Action that it starts"`
+	When      []string        `json:"when" doc:"Cron lines, interval, or a single time"`
+	Zone      string          `json:"zone" doc:"Time zone of the cron lines"`
+	Next      *time.Time      `json:"next,omitempty" doc:"Next nominal time; absent if there is none"`
+	Due       *time.Time      `json:"due,omitempty" doc:"When it will fire: the nominal time plus jitter; absent while paused"`
+	Last      *time.Time      `json:"last,omitempty" doc:"Last nominal time that was fired"`
+	Execution string          `json:"execution,omitempty" doc:"Execution that the last tick started"`
+	PausedAt  *time.Time      `json:"paused_at,omitempty" doc:"When it was paused; absent if it is not"`
+	Reason    string          `json:"reason,omitempty" doc:"Why it is paused"`
+	Document  json.RawMessage `json:"document,omitempty" doc:"Document in canonical form; left out in lists"`
 }
 
 // SchedulePage is a page of schedules, by name.

@@ -9,14 +9,10 @@ type Login struct {
 
 // Session says whether the sender of the request may use the API.
 type Session struct {
-	// Tokens reports whether this server requires a token at all.
-	Tokens bool `json:"tokens" doc:"Whether the server requires a token"`
-	// Open reports whether this request may use the API.
-	Open bool `json:"open" doc:"Whether this request may use the API"`
-	// ExpiresAt is when the session's cookie expires; absent without one.
+	Tokens    bool      `json:"tokens" doc:"Whether the server requires a token"`
+	Open      bool      `json:"open" doc:"Whether this request may use the API"`
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"When the cookie expires; absent without a cookie"`
 	// Version is the server's version; absent if the request may not use the API.
-	Version string `json:"version,omitempty" doc:"Version of the server"`
-	// Archive is set if the server shows an archive and the request may use the API.
+	Version string   `json:"version,omitempty" doc:"Version of the server"`
 	Archive *Archive `json:"archive,omitempty" doc:"Archive that the server shows; absent on a normal server"`
 }

@@ -15,9 +15,8 @@ type Emission struct {
 
 // Emitted is the answer to an emission.
 type Emitted struct {
-	Signal   string `json:"signal" doc:"ID of the signal; begins with sg_"`
-	Existing bool   `json:"existing,omitempty" doc:"The same signal was emitted before with this trigger and key"`
-	// Enforcements are the decisions of the rules about it.
+	Signal       string        `json:"signal" doc:"ID of the signal; begins with sg_"`
+	Existing     bool          `json:"existing,omitempty" doc:"The same signal was emitted before with this trigger and key"`
 	Enforcements []Enforcement `json:"enforcements" doc:"Decisions by rule name; empty if the signal existed, or many rules still run"`
 }
 

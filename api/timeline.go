@@ -19,11 +19,10 @@ type TimelineAttempt struct {
 	Index     int    `json:"index,omitempty" doc:"Item of a foreach task or round of a repeated task, from 0"`
 	Kind      string `json:"kind" doc:"Kind of work, for example code, http or workflow, or the name of a handler"`
 	Attempt   int    `json:"attempt" doc:"Number of the attempt, from 1"`
-	// Status is the attempt's final status, or its current one; for a lost attempt, its status at that time.
-	Status Status `json:"status" doc:"How the attempt ended, or its state now; if lost, its state then"`
-	Lost   bool   `json:"lost,omitempty" doc:"The worker was lost, so the result of the attempt is unknown"`
-	Code   string `json:"code,omitempty" doc:"Error code with which it ended"`
-	Worker string `json:"worker,omitempty" doc:"Name of its worker; engine for work of the server itself; absent: none had it"`
+	Status    Status `json:"status" doc:"How the attempt ended, or its state now; if lost, its state then"`
+	Lost      bool   `json:"lost,omitempty" doc:"The worker was lost, so the result of the attempt is unknown"`
+	Code      string `json:"code,omitempty" doc:"Error code with which it ended"`
+	Worker    string `json:"worker,omitempty" doc:"Name of its worker; engine for work of the server itself; absent: none had it"`
 
 	CreatedAt  time.Time `json:"created_at,omitzero" doc:"When the attempt was created"`
 	QueuedAt   time.Time `json:"queued_at,omitzero" doc:"When the attempt entered its queue"`

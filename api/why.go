@@ -39,11 +39,9 @@ type Why struct {
 	Lacking []LackingWorker `json:"lacking,omitempty" doc:"Up to 10 live workers of its queue that cannot run it, and what each lacks"`
 
 	// Root is set for a workflow: the task that causes its wait, searched down through sub-workflows.
-	Root string `json:"root,omitempty" doc:"Workflows only: task that causes the wait, searched down through sub-workflows"`
-	// Inquiry is the question whose answer it waits for.
-	Inquiry string `json:"inquiry,omitempty" doc:"Question whose answer it waits for"`
-	// Paused is the queue, worker or action whose pause it waits out.
-	Paused *PausedPart `json:"paused,omitempty" doc:"Queue, worker or action whose pause it waits out"`
+	Root    string      `json:"root,omitempty" doc:"Workflows only: task that causes the wait, searched down through sub-workflows"`
+	Inquiry string      `json:"inquiry,omitempty" doc:"Question whose answer it waits for"`
+	Paused  *PausedPart `json:"paused,omitempty" doc:"Queue, worker or action whose pause it waits out"`
 }
 
 // Advice is one action that would let an execution, schedule or rule continue.
