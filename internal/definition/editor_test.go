@@ -141,7 +141,9 @@ func TestEditorSchemaKnowsEveryField(t *testing.T) {
 	if err := json.Unmarshal(editorSchema, &doc); err != nil {
 		t.Fatal(err)
 	}
-	for def, want := range map[string][]string{"workflow": workflowFields, "action": actionFields, "task": taskFieldNames, "queue": queueFields, "schedule": scheduleFields, "trigger": triggerFields, "rule": ruleFields} {
+	fields := map[string][]string{"workflow": workflowFields, "action": actionFields, "task": taskFieldNames,
+		"queue": documents[KindQueue].fields, "schedule": scheduleFields, "trigger": triggerFields, "rule": ruleFields}
+	for def, want := range fields {
 		want = slices.Sorted(slices.Values(want))
 		if got := sortedKeys(doc.Defs[def].Properties); !slices.Equal(got, want) {
 			t.Errorf("%s has\n%s\nwant\n%s", def, strings.Join(got, " "), strings.Join(want, " "))

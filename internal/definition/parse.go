@@ -89,8 +89,20 @@ var (
 	commonFields   = append([]string{"kind", "name", "description", "input", "concurrency", "retry", "priority", "rate", "labels", "env", "searchable"}, flow.SpanNames()...)
 	workflowFields = append([]string{"tasks", "outputs", "cleanup_timeout"}, commonFields...)
 	actionFields   = append([]string{"action", "handler", "with", "queue", "worker_labels"}, commonFields...)
-	queueFields    = []string{"kind", "name"}
 )
+
+// documents are the kinds beside workflows and actions.
+var documents = map[Kind]struct {
+	example string // of a name; empty: my-KIND
+	fields  []string
+	read    func(*builder, *value, *Definition)
+}{
+	KindQueue:    {"", []string{"kind", "name"}, (*builder).queueDocument},
+	KindSchedule: {"", scheduleFields, (*builder).scheduleDocument},
+	KindTrigger:  {"alert.fired", triggerFields, (*builder).triggerDocument},
+	KindRule:     {"", ruleFields, (*builder).ruleDocument},
+	KindWebhook:  {"", webhookFields, (*builder).webhookDocument},
+}
 
 // document builds one definition, which is not usable if it adds errors.
 func (b *builder) document(v *value) *Definition {
@@ -105,30 +117,19 @@ func (b *builder) document(v *value) *Definition {
 		return d
 	}
 	d.Name = b.name(v.get("name"), "name", "name")
-	switch d.Kind {
-	case KindQueue:
-		b.queueDocument(v, d)
-		return d
-	case KindSchedule:
-		b.scheduleDocument(v, d)
-		return d
-	case KindTrigger:
-		b.triggerDocument(v, d)
-		return d
-	case KindRule:
-		b.ruleDocument(v, d)
-		return d
-	case KindWebhook:
-		b.webhookDocument(v, d)
-		return d
-	}
-	switch {
-	case v.get("name") == nil:
-		b.fail(v, "", "add name: my-"+string(d.Kind), "the %s has no name", d.Kind)
-	case BuiltIn(d.Name):
-		b.fail(v.get("name"), "name", "choose another", "%q is the name of a built-in action", d.Name)
+	other, isOther := documents[d.Kind]
+	if v.get("name") == nil {
+		b.fail(v, "", "add name: "+cmp.Or(other.example, "my-"+string(d.Kind)), "the %s has no name", d.Kind)
 	}
 	d.Description = b.text(v.get("description"), "description", 10_000)
+	if isOther {
+		b.object(v, "", other.fields)
+		other.read(b, v, d)
+		return d
+	}
+	if BuiltIn(d.Name) {
+		b.fail(v.get("name"), "name", "choose another", "%q is the name of a built-in action", d.Name)
+	}
 	if s := v.get("input"); s != nil {
 		d.Input = b.schema(s, "input")
 		b.inputType = schemaType(s, 0)
@@ -161,12 +162,8 @@ func (b *builder) sum(v *value, d *Definition) {
 
 // queueDocument reads the declaration of a queue.
 func (b *builder) queueDocument(v *value, d *Definition) {
-	b.object(v, "", queueFields)
-	switch name := v.get("name"); {
-	case name == nil:
-		b.fail(v, "", "add name: my-queue", "the queue has no name")
-	case strings.HasSuffix(d.Name, ".") || strings.HasSuffix(d.Name, "_") || strings.HasSuffix(d.Name, "-"):
-		b.fail(name, "name", "end it with a letter or digit", "%q is not the name of a queue", problem.Clip(d.Name, 60))
+	if strings.HasSuffix(d.Name, ".") || strings.HasSuffix(d.Name, "_") || strings.HasSuffix(d.Name, "-") {
+		b.fail(v.get("name"), "name", "end it with a letter or digit", "%q is not the name of a queue", problem.Clip(d.Name, 60))
 	}
 }
 

@@ -48,11 +48,6 @@ var (
 )
 
 func (b *builder) ruleDocument(v *value, d *Definition) {
-	b.object(v, "", ruleFields)
-	if v.get("name") == nil {
-		b.fail(v, "", "add name: my-rule", "the rule has no name")
-	}
-	d.Description = b.text(v.get("description"), "description", 10_000)
 	r := &Rule{On: b.texts(v.get("on"), "on"), Depth: defaultDepth}
 	r.OnAt = b.place(v.get("on"))
 	b.triggers(v, r.On)

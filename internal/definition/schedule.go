@@ -79,11 +79,6 @@ var (
 )
 
 func (b *builder) scheduleDocument(v *value, d *Definition) {
-	b.object(v, "", scheduleFields)
-	if v.get("name") == nil {
-		b.fail(v, "", "add name: my-schedule", "the schedule has no name")
-	}
-	d.Description = b.text(v.get("description"), "description", 10_000)
 	s := &Schedule{Paused: b.boolean(v.get("paused"), "paused")}
 	spec := schedule.Spec{
 		Cron: b.texts(v.get("cron"), "cron"), Except: b.texts(v.get("except"), "except"),

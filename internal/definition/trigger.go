@@ -25,14 +25,9 @@ type Trigger struct {
 var triggerFields = []string{"kind", "name", "description", "data", "key", "subject", "keep", "waits"}
 
 func (b *builder) triggerDocument(v *value, d *Definition) {
-	b.object(v, "", triggerFields)
-	if v.get("name") == nil {
-		b.fail(v, "", "add name: alert.fired", "the trigger has no name")
-	}
 	if flow.OwnTrigger(d.Name) {
 		b.fail(v.get("name"), "name", "choose another; rules may name it in `on` as it is", "%q is a trigger that Pawl emits itself", d.Name)
 	}
-	d.Description = b.text(v.get("description"), "description", 10_000)
 	t := &Trigger{Keep: b.duration(v.get("keep"), "keep", false), Waits: b.boolean(v.get("waits"), "waits")}
 	if s := v.get("data"); s != nil {
 		t.Data = b.schema(s, "data")

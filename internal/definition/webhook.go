@@ -257,11 +257,6 @@ var (
 )
 
 func (b *builder) webhookDocument(v *value, d *Definition) {
-	b.object(v, "", webhookFields)
-	if v.get("name") == nil {
-		b.fail(v, "", "add name: my-webhook", "the webhook has no name")
-	}
-	d.Description = b.text(v.get("description"), "description", 10_000)
 	w := &Webhook{MaxBody: defaultMaxBody, Replay: defaultReplay, Paused: b.boolean(v.get("paused"), "paused")}
 	b.verify(v.get("verify"), v, w)
 	if v.get("trigger") == nil {
