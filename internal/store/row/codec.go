@@ -132,6 +132,17 @@ func number[T ~int | ~int32 | ~int64](c *codec, bit uint64, v *T) {
 	}
 }
 
+// unsigned codes a number that is never negative.
+func unsigned[T ~uint8 | ~int | ~int32 | ~int64 | ~uint64](c *codec, bit uint64, v *T) {
+	switch {
+	case c.has&bit == 0:
+	case c.reading:
+		*v = T(c.reader.uint())
+	default:
+		c.writer.uint(uint64(*v))
+	}
+}
+
 func text[T ~string](c *codec, bit uint64, v *T) {
 	switch {
 	case c.has&bit == 0:
@@ -169,6 +180,32 @@ func (c *codec) id(bit uint64, v *flow.ID) {
 		*v = c.reader.id()
 	default:
 		c.writer.id(*v)
+	}
+}
+
+// part is an optional part of a value, made when it is read; nil: there is none.
+func part[T any](c *codec, bit uint64, v **T) *T {
+	if c.reading && c.has&bit != 0 {
+		*v = new(T)
+	}
+	return *v
+}
+
+// time codes a time that may be zero.
+func (c *codec) time(bit uint64, v *time.Time) {
+	micros := Micros(*v)
+	number(c, bit, &micros)
+	if c.reading {
+		*v = FromMicros(micros)
+	}
+}
+
+// span codes a duration, in microseconds.
+func (c *codec) span(bit uint64, v *time.Duration) {
+	micros := v.Microseconds()
+	unsigned(c, bit, &micros)
+	if c.reading {
+		*v = time.Duration(micros) * time.Microsecond
 	}
 }
 

@@ -178,13 +178,7 @@ func (c *codec) request(r *flow.Request) {
 	if c.has&(ofRerun|hasCache) == 0 {
 		return
 	}
-	if c.reading && c.has&ofRerun != 0 {
-		r.Rerun = new(flow.Rerun)
-	}
-	if c.reading && c.has&hasCache != 0 {
-		r.Cache = new(flow.Cache)
-	}
-	again := r.Rerun
+	again := part(c, ofRerun, &r.Rerun)
 	if again == nil {
 		again = new(flow.Rerun)
 	}
@@ -192,9 +186,9 @@ func (c *codec) request(r *flow.Request) {
 	c.texts(hasOnly, &again.Only)
 	c.texts(hasOnly, &again.LeftOut)
 	c.override(hasOverride, &again.OverriddenBy, &again.Outputs)
-	if r.Cache != nil {
-		c.sum(hasCache, &r.Cache.Hash)
-		number(c, hasCache, &r.Cache.TTL)
+	if k := part(c, hasCache, &r.Cache); k != nil {
+		c.sum(hasCache, &k.Hash)
+		number(c, hasCache, &k.TTL)
 	}
 	each(c, hasBeneath, &again.Beneath, func(b *flow.Beneath) {
 		text(c, hasBeneath, &b.Path)

@@ -27,13 +27,6 @@ const (
 	hasCancelKey // of the order to end
 )
 
-// Bits of an order to end: the state of its clean-up, and whether it is a kill.
-const (
-	cleanupBegun uint64 = 1 << iota
-	cleanupOver
-	killed
-)
-
 // AppendState appends the part of a state without a column of its own, or nothing if that part is empty. For an ended execution it includes
 // Attempt, NextSeq and QueuedAt, but not EventAt. created is the execution's CreatedAt.
 func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
@@ -53,70 +46,75 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	c.set(hasPausedFor, s.PausedFor != nil)
 	c.set(hasCleanup, s.Cancel != nil && (!s.Cancel.Until.IsZero() || s.Cancel.Cleaning || s.Cancel.Over))
 	c.set(hasCancelKey, s.Cancel != nil && s.Cancel.Key != "")
-	has, w := c.has, writer{b: b}
+	c.writer.b = b
 	if ended {
-		w.uint(uint64(s.Attempt))
-		w.uint(uint64(s.NextSeq))
-	} else if has == 0 {
+		c.writer.uint(uint64(s.Attempt))
+		c.writer.uint(uint64(s.NextSeq))
+	} else if c.has == 0 {
 		return b
 	}
-	w.uint(has)
+	c.writer.uint(c.has)
+	c.state(s, created, ended)
+	return c.writer.b
+}
+
+// state codes the fields of a state behind its bits.
+func (c *codec) state(s *flow.State, created int64, ended bool) {
 	for bit, t := range times(s, ended) {
-		if t != nil && has&(1<<bit) != 0 {
-			w.since(Micros(*t), created)
+		if t != nil {
+			c.moment(1<<bit, t, created)
 		}
 	}
-	if has&hasInbox != 0 {
-		w.uint(uint64(s.Inbox))
+	unsigned(c, hasInbox, &s.Inbox)
+	if o := part(c, hasCancel, &s.Cancel); o != nil {
+		unsigned(c, hasCancel, &o.As)
+		text(c, hasCancel, &o.Code)
+		text(c, hasCancel, &o.Reason)
+		c.moment(hasCancel, &o.At, created)
+		c.cleanup(o)
+		text(c, hasCancelKey, &o.Key)
 	}
-	if c := s.Cancel; c != nil {
-		w.uint(uint64(c.As))
-		w.text(c.Code)
-		w.text(c.Reason)
-		w.since(Micros(c.At), created)
-		if has&hasCleanup != 0 {
-			var bits uint64
-			if c.Cleaning {
-				bits |= cleanupBegun
-			}
-			if c.Over {
-				bits |= cleanupOver
-			}
-			if c.Kill {
-				bits |= killed
-			}
-			w.uint(bits)
-			w.int(Micros(c.Until))
+	unsigned(c, hasHandedBack, &s.HandedBack)
+	if a := part(c, hasAside, &s.Aside); a != nil {
+		c.moment(hasAside, &a.Until, created)
+		unsigned(c, hasAside, &a.Times)
+		text(c, hasAside, &a.Reason)
+	}
+	c.moment(hasSlot, &s.SlotAt, created)
+	if p := part(c, hasPause, &s.Pause); p != nil {
+		c.moment(hasPause, &p.At, created)
+		c.time(hasPause, &p.Until)
+		text(c, hasPause, &p.By)
+		text(c, hasPause, &p.Reason)
+		if c.reading {
+			p.Stops = c.has&hasStops != 0
 		}
-		if has&hasCancelKey != 0 {
-			w.text(c.Key)
+	}
+	if k := part(c, hasPausedFor, &s.PausedFor); k != nil {
+		c.span(hasPausedFor, &k.All)
+		c.span(hasPausedFor, &k.Here)
+	}
+	if !ended {
+		c.moment(hasFirst, &s.EventAt, usualEvent(s, created))
+	}
+}
+
+// cleanup codes the clean-up of an order to end, and whether it is a kill.
+func (c *codec) cleanup(o *flow.CancelOrder) {
+	flags := [...]*bool{&o.Cleaning, &o.Over, &o.Kill}
+	var bits uint64
+	for bit, is := range flags {
+		if *is {
+			bits |= 1 << bit
 		}
 	}
-	if s.HandedBack != 0 {
-		w.uint(uint64(s.HandedBack))
+	unsigned(c, hasCleanup, &bits)
+	c.time(hasCleanup, &o.Until)
+	if c.reading {
+		for bit, is := range flags {
+			*is = bits&(1<<bit) != 0
+		}
 	}
-	if a := s.Aside; a != nil {
-		w.since(Micros(a.Until), created)
-		w.uint(uint64(a.Times))
-		w.text(a.Reason)
-	}
-	if has&hasSlot != 0 {
-		w.since(Micros(s.SlotAt), created)
-	}
-	if p := s.Pause; p != nil {
-		w.since(Micros(p.At), created)
-		w.int(Micros(p.Until))
-		w.text(p.By)
-		w.text(p.Reason)
-	}
-	if k := s.PausedFor; k != nil {
-		w.uint(uint64(k.All.Microseconds()))
-		w.uint(uint64(k.Here.Microseconds()))
-	}
-	if !ended && has&hasFirst != 0 {
-		w.since(Micros(s.EventAt), usualEvent(s, created))
-	}
-	return w.b
 }
 
 // times returns the times of a state in the order of their bits. The first one is nil for a live row, where this bit means EventAt.
@@ -140,55 +138,15 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 		s.EventAt = FromMicros(created)
 		return nil
 	}
-	d := reader{b: b}
+	c := codec{reading: true, reader: reader{b: b}}
 	if ended {
-		s.Attempt = int(d.uint())
-		s.NextSeq = int64(d.uint())
+		s.Attempt = int(c.reader.uint())
+		s.NextSeq = int64(c.reader.uint())
 	}
-	has := d.uint()
-	for bit, t := range times(s, ended) {
-		if t != nil && has&(1<<bit) != 0 {
-			*t = d.since(created)
-		}
-	}
-	if has&hasInbox != 0 {
-		s.Inbox = int32(d.uint())
-	}
-	if has&hasCancel != 0 {
-		s.Cancel = &flow.CancelOrder{As: flow.Stage(d.uint()), Code: d.text(), Reason: d.text()}
-		s.Cancel.At = d.since(created)
-		if has&hasCleanup != 0 {
-			bits := d.uint()
-			s.Cancel.Cleaning, s.Cancel.Over, s.Cancel.Kill = bits&cleanupBegun != 0, bits&cleanupOver != 0, bits&killed != 0
-			s.Cancel.Until = FromMicros(d.int())
-		}
-		if has&hasCancelKey != 0 {
-			s.Cancel.Key = d.text()
-		}
-	}
-	if has&hasHandedBack != 0 {
-		s.HandedBack = int(d.uint())
-	}
-	if has&hasAside != 0 {
-		s.Aside = &flow.Aside{Until: d.since(created)}
-		s.Aside.Times, s.Aside.Reason = int(d.uint()), d.text()
-	}
-	if has&hasSlot != 0 {
-		s.SlotAt = d.since(created)
-	}
-	if has&hasPause != 0 {
-		s.Pause = &flow.Pause{At: d.since(created), Until: FromMicros(d.int())}
-		s.Pause.By, s.Pause.Reason, s.Pause.Stops = d.text(), d.text(), has&hasStops != 0
-	}
-	if has&hasPausedFor != 0 {
-		s.PausedFor = &flow.PausedFor{All: time.Duration(d.uint()) * time.Microsecond, Here: time.Duration(d.uint()) * time.Microsecond}
-	}
-	switch {
-	case ended:
-	case has&hasFirst != 0:
-		s.EventAt = d.since(usualEvent(s, created))
-	default:
+	c.has = c.reader.uint()
+	c.state(s, created, ended)
+	if !ended && c.has&hasFirst == 0 {
 		s.EventAt = FromMicros(usualEvent(s, created))
 	}
-	return d.err
+	return c.reader.err
 }
