@@ -191,10 +191,8 @@ func (s *Store) Get(ctx context.Context, name string, offset int64) (io.ReadClos
 }
 
 func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
-	for _, prefix := range prefixes {
-		if err := blob.CheckName(prefix); err != nil {
-			return fmt.Errorf("remove blobs: %w", err)
-		}
+	if err := blob.CheckName(prefixes...); err != nil {
+		return fmt.Errorf("remove blobs: %w", err)
 	}
 	for _, prefix := range prefixes {
 		if err := ctx.Err(); err != nil {

@@ -215,10 +215,8 @@ func (r *reader) Close() error { return nil }
 
 // Remove implements blob.Store, with a page of names in each transaction. A later Sweep removes the pieces.
 func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
-	for _, prefix := range prefixes {
-		if err := blob.CheckName(prefix); err != nil {
-			return fmt.Errorf("remove blobs: %w", err)
-		}
+	if err := blob.CheckName(prefixes...); err != nil {
+		return fmt.Errorf("remove blobs: %w", err)
 	}
 	if len(prefixes) == 0 {
 		return nil

@@ -22,10 +22,8 @@ const (
 
 // Remove implements blob.Store. A reader continues over its open connection.
 func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
-	for _, prefix := range prefixes {
-		if err := blob.CheckName(prefix); err != nil {
-			return fmt.Errorf("remove blobs: %w", err)
-		}
+	if err := blob.CheckName(prefixes...); err != nil {
+		return fmt.Errorf("remove blobs: %w", err)
 	}
 	if len(prefixes) == 0 {
 		return nil

@@ -3,7 +3,6 @@ package brokerrpc
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -12,16 +11,12 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// blobCall is the body of a call about a blob; stored is the body of the answer to one that puts it.
+// blobCall is the body of a call about a blob.
 type blobCall struct {
 	Execution flow.ID `json:"execution"`
 	Attempt   int     `json:"attempt"`
 	Name      string  `json:"name"`
 	From      int64   `json:"from,omitempty"`
-}
-
-type stored struct {
-	Size int64 `json:"size"`
 }
 
 // PutBlob implements handoff.BlobCarrier.
@@ -30,17 +25,17 @@ func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	if err != nil {
 		return 0, fmt.Errorf("put blob %s: %w", q.Name, err)
 	}
-	fault := &faulty{from: r}
+	fault := &wire.Source{Reader: r}
 	f, err := c.ask(ctx, session, kindPut, &call{line: Asks, body: body, content: fault, patience: stallAfter})
-	var out stored
+	var out wire.Stored
 	if err == nil {
 		err = json.Unmarshal(f.body, &out)
 	}
 	switch {
 	case err == nil:
 		return out.Size, nil
-	case fault.err != nil:
-		return 0, fault.err
+	case fault.Err != nil:
+		return 0, fault.Err
 	}
 	return 0, fmt.Errorf("put blob %s: %w", q.Name, unavailable(ctx, err))
 }
@@ -62,18 +57,4 @@ func (c *Client) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	from := c.correlator.receive(reading, f.Pipe, f.To, []byte(c.Secret(session)), byWorker, byServer)
 	from.stopAfter = cancel
 	return from, nil
-}
-
-// faulty remembers the error of the caller's reader, to tell it from errors of the transfer.
-type faulty struct {
-	from io.Reader
-	err  error
-}
-
-func (f *faulty) Read(p []byte) (int, error) {
-	n, err := f.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
-	}
-	return n, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
 // blob answers a call that puts or gets a blob.
@@ -44,6 +45,6 @@ func (s *Server) blob(ctx context.Context, f *frame, session flow.ID, r *reply) 
 	if err != nil {
 		return r.fail(ctx, err)
 	}
-	_ = r.give(ctx, stored{Size: size}) // a caller that gets no answer puts the blob again
+	_ = r.give(ctx, wire.Stored{Size: size}) // a caller that gets no answer puts the blob again
 	return nil
 }

@@ -19,11 +19,6 @@ import (
 
 var _ handoff.BlobCarrier = (*Client)(nil)
 
-// stored is the answer to a PUT.
-type stored struct {
-	Size int64 `json:"size"`
-}
-
 // blobs begins a call about a blob; false if it has refused the call.
 func (s *server) blobs(w http.ResponseWriter, r *http.Request) (carrier handoff.BlobCarrier, session flow.ID, q handoff.BlobQuery, ok bool) {
 	query := r.URL.Query()
@@ -64,7 +59,7 @@ func (s *server) putBlob(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	_ = write(w, http.StatusOK, stored{Size: n}) // a caller without an answer puts the blob again
+	_ = write(w, http.StatusOK, wire.Stored{Size: n}) // a caller without an answer puts the blob again
 }
 
 func (s *server) getBlob(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +90,7 @@ func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	defer w.stop()
 	body, pipe := io.Pipe()
 	sent := make(chan error, 1)
-	fault := &faulty{from: r}
+	fault := &wire.Source{Reader: r}
 	go func() {
 		err := sendPieces(pipe, fault, w.moved)
 		_ = pipe.CloseWithError(err) // never fails
@@ -106,13 +101,13 @@ func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	<-sent
 	if err == nil {
 		defer res.Body.Close()
-		var out stored
+		var out wire.Stored
 		if err = json.NewDecoder(io.LimitReader(res.Body, wire.MostBody)).Decode(&out); err == nil {
 			return out.Size, nil
 		}
 	}
-	if fault.err != nil {
-		return 0, fault.err
+	if fault.Err != nil {
+		return 0, fault.Err
 	}
 	return 0, fmt.Errorf("put blob %s: %w", q.Name, lost(ctx, err))
 }
@@ -187,20 +182,6 @@ func lost(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
-}
-
-// faulty remembers the error of the caller's reader, to tell it from errors of the connection.
-type faulty struct {
-	from io.Reader
-	err  error
-}
-
-func (f *faulty) Read(p []byte) (int, error) {
-	n, err := f.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
-	}
-	return n, err
 }
 
 // watcher ends a call on which no byte has moved for too long.
