@@ -24,11 +24,7 @@ const (
 	exportedIDs = 1000
 )
 
-func (c *call) beginArchive() (done func(), err error) {
-	return c.archives.occupy(c, "archives are being written")
-}
-
-// exportExecutions streams an archive. A failure on the way ends the stream early; readers refuse an archive without its end.
+// exportExecutions streams an archive. A failure on the way cuts the stream off, and readers refuse an archive without its end.
 func (c *call) exportExecutions() error {
 	var q archives.Exporting
 	for _, text := range c.query["id"] {
@@ -52,7 +48,7 @@ func (c *call) exportExecutions() error {
 	case len(q.IDs) == 0 && !filtered:
 		return invalid(api.FieldError{Path: "id", Message: "nothing says what to export", Fix: "name executions, or select them by label, action, status or time; ?since=1970-01-01T00:00:00Z selects all"})
 	}
-	done, err := c.beginArchive()
+	done, err := c.archives.occupy(c, "archives are being written")
 	if err != nil {
 		return err
 	}

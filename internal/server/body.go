@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -163,7 +164,18 @@ func (c *call) decodeOptional(out any) error {
 	})
 }
 
-// withBody returns a handler that first decodes the body of its request.
+// ofNamed makes a handler that reads an id in the path, and then the body of its request, before anything else.
+func ofNamed[T any](id func(*call) (flow.ID, error), handle func(*call, flow.ID, *T) error) func(*call) error {
+	return func(c *call) error {
+		of, err := id(c)
+		if err != nil {
+			return err
+		}
+		return withBody(func(c *call, in *T) error { return handle(c, of, in) })(c)
+	}
+}
+
+// withBody makes a handler that reads the body of its request before anything else.
 func withBody[T any](handle func(*call, *T) error) func(*call) error {
 	return func(c *call) error {
 		in, decode := new(T), c.decode

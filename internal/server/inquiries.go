@@ -32,11 +32,11 @@ func inquiryRoutes() []route {
 			answers: []answer{ok(typeInquiry)}, handle: (*call).inquiry},
 		{method: "POST", path: one + "/answer", name: "answer-inquiry", tag: tagInquiries,
 			summary: "Answer a question; repeating an answer is safe. 403: not an assignee, 409: closed, 422: does not match the form",
-			body:    reflect.TypeFor[api.Reply](), answers: []answer{ok(typeInquiry)}, handle: (*call).answerInquiry},
+			body:    reflect.TypeFor[api.Reply](), answers: []answer{ok(typeInquiry)}, handle: ofNamed((*call).inquiryID, (*call).answerInquiry)},
 		{method: "POST", path: one + "/link", name: "link-inquiry", tag: tagInquiries,
 			summary: "Create a link with which one person can answer a question without a token",
 			body:    reflect.TypeFor[api.Invitation](), answers: []answer{ok(reflect.TypeFor[api.AnswerLink]())},
-			handle: (*call).linkInquiry},
+			handle: ofNamed((*call).inquiryID, (*call).linkInquiry)},
 		{method: "GET", path: answerPath + "{token}", name: "answer-page", tag: tagInquiries,
 			summary: "Show the form of a question to the person with the link; changes nothing, needs no token",
 			answers: []answer{ok(nil, mediaHTML)}, handle: (*call).answerPage},
@@ -142,27 +142,11 @@ func (c *call) inquiry() error {
 	return c.renderedInquiry(c.Engine.Reader().Inquiry(c.ctx(), id))
 }
 
-func (c *call) answerInquiry() error {
-	id, err := c.inquiryID()
-	if err != nil {
-		return err
-	}
-	var in api.Reply
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) answerInquiry(id flow.ID, in *api.Reply) error {
 	return c.renderedInquiry(c.Engine.Inquiries().Answer(c.ctx(), id, inquiries.Reply{By: in.By, Groups: in.Groups, Value: in.Answer, Note: in.Note, Via: "api"}))
 }
 
-func (c *call) linkInquiry() error {
-	id, err := c.inquiryID()
-	if err != nil {
-		return err
-	}
-	var in api.Invitation
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) linkInquiry(id flow.ID, in *api.Invitation) error {
 	token, i, err := c.Engine.Inquiries().Invite(c.ctx(), id, in.For, in.Groups)
 	if err != nil {
 		return c.renderedInquiry(nil, err)

@@ -67,30 +67,18 @@ func timers(p *flow.Pause) string {
 	return ""
 }
 
-func (c *call) pauseExecution() error {
-	var in api.PauseOrder
-	return c.changeExecution(&in, func(id flow.ID) (engine.WorkflowPause, error) {
-		return c.Engine.PauseExecution(c.ctx(), id, engine.PauseOrder{By: in.By, Reason: in.Reason, For: time.Duration(in.For), Stops: in.Timers == "stop"})
-	})
+func (c *call) pauseExecution(id flow.ID, in *api.PauseOrder) error {
+	o := engine.PauseOrder{By: in.By, Reason: in.Reason, For: time.Duration(in.For), Stops: in.Timers == "stop"}
+	p, err := c.Engine.PauseExecution(c.ctx(), id, o)
+	return c.answerWorkflowPause(id, p, err)
 }
 
-func (c *call) resumeExecution() error {
-	var in api.ResumeOrder
-	return c.changeExecution(&in, func(id flow.ID) (engine.WorkflowPause, error) {
-		return c.Engine.ResumeExecution(c.ctx(), id, engine.PauseOrder{By: in.By, Reason: in.Reason})
-	})
+func (c *call) resumeExecution(id flow.ID, in *api.ResumeOrder) error {
+	p, err := c.Engine.ResumeExecution(c.ctx(), id, engine.PauseOrder{By: in.By, Reason: in.Reason})
+	return c.answerWorkflowPause(id, p, err)
 }
 
-// changeExecution decodes an order into in and carries it out.
-func (c *call) changeExecution(in any, order func(flow.ID) (engine.WorkflowPause, error)) error {
-	id, err := c.execution()
-	if err != nil {
-		return err
-	}
-	if err := c.decodeOptional(in); err != nil {
-		return err
-	}
-	p, err := order(id)
+func (c *call) answerWorkflowPause(id flow.ID, p engine.WorkflowPause, err error) error {
 	switch {
 	case errors.Is(err, flow.ErrFinished):
 		return refusal(http.StatusConflict, api.ProblemFinished, err.Error())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/replay"
 )
@@ -13,9 +14,7 @@ import (
 // replaysAtOnce is how many histories may be replayed at once: each may hold 64 MB of a workflow's inputs and outputs.
 const replaysAtOnce = 4
 
-func (c *call) beginReplay() (done func(), err error) {
-	return c.replays.occupy(c, "histories are being replayed")
-}
+const replaying = "histories are being replayed"
 
 func (c *call) replay() error {
 	id, err := c.execution()
@@ -26,7 +25,7 @@ func (c *call) replay() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	done, err := c.beginReplay()
+	done, err := c.replays.occupy(c, replaying)
 	if err != nil {
 		return err
 	}
@@ -59,15 +58,7 @@ func replayedItem(task string, index int) string {
 	return orchestration.Item{Task: task, Index: index}.Text()
 }
 
-func (c *call) compareReplay() error {
-	id, err := c.execution()
-	if err != nil {
-		return err
-	}
-	var in api.ReplayRequest
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) compareReplay(id flow.ID, in *api.ReplayRequest) error {
 	defs, err := definition.Parse("document", []byte(in.Document), c.knowsLanguage)
 	if err != nil {
 		return err
@@ -82,7 +73,7 @@ func (c *call) compareReplay() error {
 			other = d
 		}
 	}
-	done, err := c.beginReplay()
+	done, err := c.replays.occupy(c, replaying)
 	if err != nil {
 		return err
 	}

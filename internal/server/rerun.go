@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-func (c *call) rerun() error {
-	id, o, err := c.rerunOptions()
+func (c *call) rerun(id flow.ID, in *api.RerunRequest) error {
+	o, err := c.rerunOptions(in)
 	if err != nil {
 		return err
 	}
@@ -26,8 +26,8 @@ func (c *call) rerun() error {
 	})
 }
 
-func (c *call) planRerun() error {
-	id, o, err := c.rerunOptions()
+func (c *call) planRerun(id flow.ID, in *api.RerunRequest) error {
+	o, err := c.rerunOptions(in)
 	if err != nil {
 		return err
 	}
@@ -38,37 +38,26 @@ func (c *call) planRerun() error {
 	return c.json(http.StatusOK, renderPlan(id, plan))
 }
 
-func (c *call) rerunOptions() (id flow.ID, o engine.RerunOptions, err error) {
-	if id, err = c.execution(); err != nil {
-		return id, o, err
-	}
-	var in api.RerunRequest
-	if err := c.decodeOptional(&in); err != nil {
-		return id, o, err
-	}
-	o = engine.RerunOptions{Input: in.Input, Definition: in.Definition, IdempotencyKey: c.r.Header.Get("Idempotency-Key")}
+// rerunOptions reads paths to tasks, and to items of tasks.
+func (c *call) rerunOptions(in *api.RerunRequest) (engine.RerunOptions, error) {
+	o := engine.RerunOptions{Input: in.Input, Definition: in.Definition, IdempotencyKey: c.r.Header.Get("Idempotency-Key")}
 	o.By = in.By
-	return id, o, nameAll(&o, &in)
-}
-
-// nameAll reads paths of tasks and of items.
-func nameAll(o *engine.RerunOptions, in *api.RerunRequest) error {
 	for _, text := range in.From {
 		if err := o.Name("from", text, nil); err != nil {
-			return err
+			return o, err
 		}
 	}
 	for _, text := range in.Only {
 		if err := o.Name("only", text, nil); err != nil {
-			return err
+			return o, err
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(in.Outputs)) {
 		if err := o.Name("outputs", text, in.Outputs[text]); err != nil {
-			return err
+			return o, err
 		}
 	}
-	return nil
+	return o, nil
 }
 
 func renderPlan(of flow.ID, p *engine.RerunPlan) api.RerunPlan {

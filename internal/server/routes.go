@@ -46,7 +46,8 @@ func (s *Server) routes() []route {
 	all = append(all, definitionRoutes()...)
 	all = append(all, scheduleRoutes()...)
 	all = append(all, pausing("/api/v1/executions/{id}", "execution", tagExecutions,
-		"a workflow: it starts no more tasks", (*call).pauseExecution, (*call).resumeExecution)...)
+		"a workflow: it starts no more tasks",
+		ofNamed((*call).execution, (*call).pauseExecution), ofNamed((*call).execution, (*call).resumeExecution))...)
 	all = append(all, webhookRoutes()...)
 	all = append(all, inquiryRoutes()...)
 	all = append(all, signalRoutes()...)
@@ -172,11 +173,12 @@ func executionRoutes() []route {
 		{method: "POST", path: one + "/rerun", name: "rerun", tag: tagExecutions,
 			summary: "Rerun a finished execution; of a workflow, only failed tasks and those after them",
 			headers: []string{"Idempotency-Key"}, body: reflect.TypeFor[api.RerunRequest](), optional: true, answers: []answer{{http.StatusAccepted, "The new execution", typeExecution, nil},
-				{http.StatusOK, "The idempotency key was used before for the same call", typeExecution, nil}}, handle: (*call).rerun},
+				{http.StatusOK, "The idempotency key was used before for the same call", typeExecution, nil}},
+			handle: ofNamed((*call).execution, (*call).rerun)},
 		{method: "POST", path: one + "/rerun/plan", name: "plan-rerun", tag: tagExecutions,
 			summary: "Plan a rerun: what would be reused, what would run, and why; nothing runs",
 			body:    reflect.TypeFor[api.RerunRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.RerunPlan]())},
-			handle: (*call).planRerun},
+			handle: ofNamed((*call).execution, (*call).planRerun)},
 		{method: "GET", path: one + "/replay", name: "replay", tag: tagExecutions,
 			summary: "Replay the history by the rules of the engine and report differences; nothing is changed",
 			params:  []param{{name: "at", kind: "integer", doc: "Replay up to the event with this number; default: all events"}},
@@ -184,7 +186,7 @@ func executionRoutes() []route {
 		{method: "POST", path: one + "/replay", name: "compare-replay", tag: tagExecutions,
 			summary: "Compare a run of a workflow with another definition: which decisions would differ; nothing runs",
 			body:    reflect.TypeFor[api.ReplayRequest](), answers: []answer{ok(reflect.TypeFor[api.ReplayComparison]())},
-			handle: (*call).compareReplay},
+			handle: ofNamed((*call).execution, (*call).compareReplay)},
 		{method: "POST", path: "/api/v1/executions:cancel", name: "cancel-many", tag: tagExecutions,
 			summary: "Cancel up to 1,000 executions: those listed, or the newest unfinished ones that match",
 			params:  bulkParams, headers: []string{"Idempotency-Key"},
@@ -345,7 +347,8 @@ func signalRoutes() []route {
 			summary: "Emit a signal to an unfinished execution, whose tasks may wait for it",
 			body:    reflect.TypeFor[api.Emission](),
 			answers: []answer{{http.StatusAccepted, "Accepted and stored durably", typeEmitted, nil},
-				{http.StatusOK, "The same signal was emitted before with this trigger and key", typeEmitted, nil}}, handle: (*call).emitTo},
+				{http.StatusOK, "The same signal was emitted before with this trigger and key", typeEmitted, nil}},
+			handle: ofNamed((*call).execution, (*call).emitTo)},
 		{method: "POST", path: "/api/v1/signals:batch", name: "emit-batch", tag: tagSignals, headers: []string{engine.ChainHeader},
 			summary: "Emit up to 10,000 signals; each is accepted or refused by itself",
 			body:    reflect.TypeFor[api.EmissionBatch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())},

@@ -52,15 +52,7 @@ func (c *call) emitted(v engine.Emitted, err error) error {
 }
 
 // emitTo emits a signal about the execution in the path.
-func (c *call) emitTo() error {
-	id, err := c.execution()
-	if err != nil {
-		return err
-	}
-	var in api.Emission
-	if err := c.decode(&in); err != nil {
-		return err
-	}
+func (c *call) emitTo(id flow.ID, in *api.Emission) error {
 	if in.Subject != "" {
 		return invalid(api.FieldError{Path: "subject", Value: in.Subject, Message: "it is the execution here", Fix: "leave it out, or emit it by /api/v1/signals"})
 	}
@@ -68,7 +60,7 @@ func (c *call) emitTo() error {
 	if err != nil {
 		return err
 	}
-	return c.emitted(c.Engine.EmitTo(c.ctx(), id, emission(&in, chain)))
+	return c.emitted(c.Engine.EmitTo(c.ctx(), id, emission(in, chain)))
 }
 
 func (c *call) emitBatch(in *api.EmissionBatch) error {
