@@ -262,30 +262,26 @@ func ListInquiries(ctx context.Context, _ *app.App, c *client.Client, l *listing
 // DescribeInquiry shows everything about a question.
 func DescribeInquiry(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	i, err := s.Inquiry(ctx, id)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, i)
-	}
-	t := &output.Table{}
-	t.Fields(
-		"ID", i.ID, "State", i.State, "Title", i.Title, "Text", i.Text, "Purpose", i.Purpose, "Execution", i.Execution, "Workflow", i.Workflow,
-		"For", strings.Join(i.Assignees, ", "), "Not for", strings.Join(i.Exclude, ", "), "Asked", i.AskedAt.UTC().Format(time.RFC3339), "Due", output.When(i.Due),
-		"Default", string(i.Default), "Accepted if", i.Accept, "Closed", output.When(i.ClosedAt),
-	)
-	if n := i.Answer; n != nil {
-		t.Fields("Answer", string(n.Value), "By", n.By, "Via", n.Via, "Note", n.Note)
-	}
-	t.Write(a.Out)
-	if i.State != api.InquiryOpen {
-		return nil
-	}
-	fmt.Fprintln(a.Out, "\nFields:")
-	t = &output.Table{}
-	for _, field := range form.Fields(i.Form) {
-		t.Row("  "+strings.TrimSuffix(promptOf(&field), ": "), field.Name)
-	}
-	t.Write(a.Out)
-	return nil
+	return output.Show(a.Out, f, i, err, func() {
+		t := &output.Table{}
+		t.Fields(
+			"ID", i.ID, "State", i.State, "Title", i.Title, "Text", i.Text, "Purpose", i.Purpose, "Execution", i.Execution, "Workflow", i.Workflow,
+			"For", strings.Join(i.Assignees, ", "), "Not for", strings.Join(i.Exclude, ", "),
+			"Asked", i.AskedAt.UTC().Format(time.RFC3339), "Due", output.When(i.Due),
+			"Default", string(i.Default), "Accepted if", i.Accept, "Closed", output.When(i.ClosedAt),
+		)
+		if n := i.Answer; n != nil {
+			t.Fields("Answer", string(n.Value), "By", n.By, "Via", n.Via, "Note", n.Note)
+		}
+		t.Write(a.Out)
+		if i.State != api.InquiryOpen {
+			return
+		}
+		fmt.Fprintln(a.Out, "\nFields:")
+		t = &output.Table{}
+		for _, field := range form.Fields(i.Form) {
+			t.Row("  "+strings.TrimSuffix(promptOf(&field), ": "), field.Name)
+		}
+		t.Write(a.Out)
+	})
 }

@@ -51,33 +51,28 @@ const shownRefusals = 20
 // DescribeWebhook shows a webhook and the latest requests that the server refused.
 func DescribeWebhook(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.Webhook(ctx, name)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, w)
-	}
-	t := &output.Table{}
-	t.Fields("Name", w.Name, "Version", strconv.Itoa(w.Version), "Path", w.Path, "Scheme", w.Scheme, "Trigger", w.Trigger)
-	if w.Paused {
-		t.Row("Paused:", "its document says paused: true")
-	}
-	for _, m := range w.Missing {
-		t.Row("Missing:", m)
-	}
-	t.Write(a.Out)
-	if len(w.Refusals) == 0 {
-		fmt.Fprintln(a.Out, "\nThe server has refused none of its requests.")
-		return nil
-	}
-	fmt.Fprintln(a.Out, "\nRefused lately:")
-	t = &output.Table{}
-	for i := range w.Refusals[:min(len(w.Refusals), shownRefusals)] {
-		r := &w.Refusals[i]
-		t.Row("  "+r.At.UTC().Format(time.RFC3339), r.Reason, r.Remote, r.Message)
-	}
-	t.Write(a.Out)
-	return nil
+	return output.Show(a.Out, f, w, err, func() {
+		t := &output.Table{}
+		t.Fields("Name", w.Name, "Version", strconv.Itoa(w.Version), "Path", w.Path, "Scheme", w.Scheme, "Trigger", w.Trigger)
+		if w.Paused {
+			t.Row("Paused:", "its document says paused: true")
+		}
+		for _, m := range w.Missing {
+			t.Row("Missing:", m)
+		}
+		t.Write(a.Out)
+		if len(w.Refusals) == 0 {
+			fmt.Fprintln(a.Out, "\nThe server has refused none of its requests.")
+			return
+		}
+		fmt.Fprintln(a.Out, "\nRefused lately:")
+		t = &output.Table{}
+		for i := range w.Refusals[:min(len(w.Refusals), shownRefusals)] {
+			r := &w.Refusals[i]
+			t.Row("  "+r.At.UTC().Format(time.RFC3339), r.Reason, r.Remote, r.Message)
+		}
+		t.Write(a.Out)
+	})
 }
 
 func HooksCommand(a *app.App) *cobra.Command {

@@ -22,22 +22,17 @@ type taskFile struct {
 // listTaskFiles lists the files that the tasks of a workflow have left so far.
 func listTaskFiles(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, f output.Format) error {
 	files, tasks, err := taskFiles(ctx, s.Client, x.ID)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, files)
-	}
-	if len(files) == 0 {
-		a.Say("%s is a workflow, and none of its %s left a file", x.ID, output.Plural(tasks, "task", "tasks"))
-		return nil
-	}
-	t := output.Titled("TASK", "EXECUTION", "FILE", "SIZE", "MODE")
-	for _, file := range files {
-		t.Row(file.Task, file.Execution, file.Path, output.Bytes(file.Size), file.Mode)
-	}
-	t.Write(a.Out)
-	return nil
+	return output.Show(a.Out, f, files, err, func() {
+		if len(files) == 0 {
+			a.Say("%s is a workflow, and none of its %s left a file", x.ID, output.Plural(tasks, "task", "tasks"))
+			return
+		}
+		t := output.Titled("TASK", "EXECUTION", "FILE", "SIZE", "MODE")
+		for _, file := range files {
+			t.Row(file.Task, file.Execution, file.Path, output.Bytes(file.Size), file.Mode)
+		}
+		t.Write(a.Out)
+	})
 }
 
 // fileOfTask explains an error about a file of a workflow, which has no files itself: it names the tasks with a file of that

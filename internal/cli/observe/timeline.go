@@ -16,40 +16,36 @@ import (
 // last.
 func describeTimeline(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	whole, err := wholeTimeline(ctx, s, id)
-	if err != nil {
-		return err
-	}
-	if f != output.AsTable {
-		return output.WriteData(a.Out, f, whole)
-	}
-	all := slices.Clone(whole.Attempts)
-	slices.SortStableFunc(all, func(x, y api.TimelineAttempt) int {
-		if (x.Worker == "") != (y.Worker == "") {
-			return -cmp.Compare(x.Worker, y.Worker)
+	return output.Show(a.Out, f, whole, err, func() {
+		all := slices.Clone(whole.Attempts)
+		slices.SortStableFunc(all, func(x, y api.TimelineAttempt) int {
+			if (x.Worker == "") != (y.Worker == "") {
+				return -cmp.Compare(x.Worker, y.Worker)
+			}
+			return cmp.Or(cmp.Compare(x.Worker, y.Worker), x.ClaimedAt.Compare(y.ClaimedAt))
+		})
+		t := output.Titled("WORKER", "TASK", "ATTEMPT", "STATUS", "CLAIMED", "WAITED", "HELD", "ID")
+		for i := range all {
+			x := &all[i]
+			task, state := x.Task, string(x.Status)
+			if x.Index > 0 {
+				task += fmt.Sprintf("[%d]", x.Index)
+			}
+			if x.Lost {
+				state = "lost"
+			}
+			if x.Code != "" {
+				state += ": " + x.Code
+			}
+			claimed, held := "", ""
+			if !x.ClaimedAt.IsZero() {
+				claimed, held = x.ClaimedAt.Local().Format("15:04:05.000"), between(x.ClaimedAt, x.FinishedAt)
+			}
+			waited := between(x.CreatedAt, cmp.Or(x.ClaimedAt, x.FinishedAt))
+			t.Row(cmp.Or(x.Worker, "-"), task, fmt.Sprint(x.Attempt), state, claimed, waited, held, x.Execution)
 		}
-		return cmp.Or(cmp.Compare(x.Worker, y.Worker), x.ClaimedAt.Compare(y.ClaimedAt))
+		t.Write(a.Out)
 	})
-	t := output.Titled("WORKER", "TASK", "ATTEMPT", "STATUS", "CLAIMED", "WAITED", "HELD", "ID")
-	for i := range all {
-		x := &all[i]
-		task, state := x.Task, string(x.Status)
-		if x.Index > 0 {
-			task += fmt.Sprintf("[%d]", x.Index)
-		}
-		if x.Lost {
-			state = "lost"
-		}
-		if x.Code != "" {
-			state += ": " + x.Code
-		}
-		claimed, held := "", ""
-		if !x.ClaimedAt.IsZero() {
-			claimed, held = x.ClaimedAt.Local().Format("15:04:05.000"), between(x.ClaimedAt, x.FinishedAt)
-		}
-		t.Row(cmp.Or(x.Worker, "-"), task, fmt.Sprint(x.Attempt), state, claimed, between(x.CreatedAt, cmp.Or(x.ClaimedAt, x.FinishedAt)), held, x.Execution)
-	}
-	t.Write(a.Out)
-	return nil
 }
 
 // wholeTimeline reads all pages of a timeline.
