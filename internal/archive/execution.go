@@ -64,16 +64,16 @@ type Execution struct {
 	Cache        *Cache           `json:"cache,omitempty"`
 	NoCache      bool             `json:"no_cache,omitempty"`
 
-	Status     flow.Stage `json:"status"`
-	Attempt    int        `json:"attempt"`
-	Events     int64      `json:"events"` // number of events in its history
-	HandedBack int        `json:"handed_back,omitempty"`
-	QueuedAt   time.Time  `json:"queued_at,omitzero"`
-	ClaimedAt  time.Time  `json:"claimed_at,omitzero"`
-	StartedAt  time.Time  `json:"started_at,omitzero"`
-	FinishedAt time.Time  `json:"finished_at"`
-	SlotAt     time.Time  `json:"slot_at,omitzero"`
-	PausedFor  *PausedFor `json:"stood,omitempty"`
+	Status     flow.Stage      `json:"status"`
+	Attempt    int             `json:"attempt"`
+	Events     int64           `json:"events"` // of its history
+	HandedBack int             `json:"handed_back,omitempty"`
+	QueuedAt   time.Time       `json:"queued_at,omitzero"`
+	ClaimedAt  time.Time       `json:"claimed_at,omitzero"`
+	StartedAt  time.Time       `json:"started_at,omitzero"`
+	FinishedAt time.Time       `json:"finished_at"`
+	SlotAt     time.Time       `json:"slot_at,omitzero"`
+	PausedFor  *flow.PausedFor `json:"stood,omitempty"`
 
 	Output Value  `json:"output,omitempty"`
 	Error  *Error `json:"error,omitempty"`
@@ -94,13 +94,7 @@ type Cache struct {
 	TTL  time.Duration `json:"ttl_ns"`
 }
 
-// PausedFor is how long the timers stood still while the execution was paused: in total, and in the latest attempt.
-type PausedFor struct {
-	All  time.Duration `json:"all_ns"`
-	Here time.Duration `json:"here_ns,omitempty"`
-}
-
-// OutputOverride is a supplied output of an item of a rerun.
+// OutputOverride is an output that overrides that of an item of a rerun.
 type OutputOverride struct {
 	Task   string `json:"task"`
 	Index  int    `json:"index,omitempty"`
@@ -167,13 +161,10 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst(), Only: again.Only, LeftOut: again.LeftOut, OverriddenBy: again.OverriddenBy,
 		RetryOf: again.RetryOf, ReusedOf: x.ReusedOf, NoCache: x.NoCache,
 		Status: x.Stage, Attempt: x.Attempt, Events: x.NextSeq - 1, HandedBack: x.HandedBack,
-		QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, SlotAt: x.SlotAt,
+		QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, SlotAt: x.SlotAt, PausedFor: x.PausedFor,
 	}
 	if r := x.Rate; r != (flow.Rate{}) {
 		e.Rate = &Rate{r.Key, r.Limit, r.Per, r.Burst, r.Over}
-	}
-	if s := x.PausedFor; s != nil {
-		e.PausedFor = &PausedFor{s.All, s.Here}
 	}
 	if c := x.Cache; c != nil {
 		e.Cache = &Cache{hex.EncodeToString(c.Hash[:]), c.TTL}
@@ -247,7 +238,7 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 		if s.Here < 0 || s.All < s.Here || x.FinishedAt.Sub(x.CreatedAt) < s.All {
 			return nil, broken("%s: stood: all_ns %d, here_ns %d: spans within its time are expected", e.ID, s.All, s.Here)
 		}
-		x.PausedFor = &flow.PausedFor{All: s.All, Here: s.Here}
+		x.PausedFor = s
 	}
 	return x, nil
 }

@@ -21,8 +21,8 @@ type Pause struct {
 
 // PausedFor is how long the timers of an execution were stopped in past pauses. It is replaced and never changed.
 type PausedFor struct {
-	All  time.Duration // since it was accepted
-	Here time.Duration // since its attempt was claimed
+	All  time.Duration `json:"all_ns"`            // since it was accepted
+	Here time.Duration `json:"here_ns,omitempty"` // since its attempt was claimed
 }
 
 // StandsStill reports whether the timers of the execution are stopped.
