@@ -71,9 +71,7 @@ var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 // example because the broker could not be reached at the start, or that the server refuses the program's token or version, so that nothing
 // is served any more.
 func Serve(ctx context.Context, o Options, m Map) error {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	handlers := task.Handlers{}
 	names := slices.Sorted(maps.Keys(m))
 	for _, name := range names {

@@ -124,10 +124,8 @@ func (v *value) fixed() bool {
 
 func (b *builder) codePayload(with *value, path string) {
 	if l := with.get("language"); l != nil && l.fixed() && !b.trusted && !b.knows(l.text) {
-		fix := cmp.Or(language.BuiltIn().Suggest(l.text), problem.Nearest(l.text, language.BuiltIn().All()))
-		if fix == "" {
-			fix = "the languages are " + strings.Join(language.BuiltIn().Names(), ", ") + ", and those that profiles add"
-		}
+		fix := cmp.Or(language.BuiltIn().Suggest(l.text), problem.Nearest(l.text, language.BuiltIn().All()),
+			"the languages are "+strings.Join(language.BuiltIn().Names(), ", ")+", and those that profiles add")
 		b.fail(l, problem.Join(path, "language"), fix, "%q is not a language that Pawl knows", problem.Clip(l.text, 40))
 	}
 	if c := with.get("compare"); c != nil && c.kind == textValue && c.fixed() && c.text != "checker" && c.text != "interactor" && !slices.Contains(compare.Modes(), compare.Mode(c.text)) {

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,9 +100,7 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 	b.catchUp(v.get("catch_up"), &spec)
 	s.Overlap = schedule.Overlap(b.oneOf(v.get("overlap"), "overlap", string(schedule.OverlapSkip), string(schedule.OverlapQueueOne),
 		string(schedule.OverlapQueue), string(schedule.OverlapAllow), string(schedule.OverlapCancel)))
-	if s.Overlap == "" {
-		s.Overlap = schedule.OverlapSkip
-	}
+	s.Overlap = cmp.Or(s.Overlap, schedule.OverlapSkip)
 	s.PauseAfter, _ = b.whole(v.get("pause_after"), "pause_after", 1, mostPauseAfter)
 	b.start(v.get("run"), v, &s.Run, scopeTick, "schedule", runFields)
 	if len(b.problems) == 0 {

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -342,10 +343,7 @@ func (b *builder) verify(v, owner *value, w *Webhook) {
 		b.fail(v, "verify", "add scheme: "+strings.Join(schemes, ", "), "verify has no scheme")
 	} else if h.Scheme = signature.Scheme(b.oneOf(s, at("scheme"), schemes...)); h.Scheme != "" && !b.trusted {
 		for _, f := range h.Check() {
-			place := v.get(f.Field)
-			if place == nil {
-				place = v
-			}
+			place := cmp.Or(v.get(f.Field), v)
 			b.fail(place, at(f.Field), f.Fix, "%s", f.Message)
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,7 @@ func (e *Engine) Kill(ctx context.Context, id flow.ID, reason string) (*flow.Exe
 }
 
 func (e *Engine) end(ctx context.Context, id flow.ID, reason, key string, kill bool) (*flow.Execution, error) {
-	if reason == "" {
-		reason = "cancelled by request"
-	}
+	reason = cmp.Or(reason, "cancelled by request")
 	if err := fault.CheckText("reason", reason, fault.ReasonLimit, "shorten it, or remove the byte"); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -246,10 +247,7 @@ func (e *Engine) checkPausable(ctx context.Context, kind store.PauseKind, name s
 		if known, err := e.catalog.KnowsQueue(ctx, name); err != nil || known {
 			return err
 		}
-		fix := problem.Nearest(name, names)
-		if fix == "" {
-			fix = catalog.QueueFix(name)
-		}
+		fix := cmp.Or(problem.Nearest(name, names), catalog.QueueFix(name))
 		return &fault.NoSuch{Say: catalog.UnknownQueue(name), Fix: fix}
 	default:
 		sessions, err := e.opts.Store.LiveSessions(ctx)
@@ -260,10 +258,7 @@ func (e *Engine) checkPausable(ctx context.Context, kind store.PauseKind, name s
 		for _, s := range sessions {
 			names = append(names, s.Name)
 		}
-		fix := problem.Nearest(name, names)
-		if fix == "" {
-			fix = "pawl get workers lists those that are alive"
-		}
+		fix := cmp.Or(problem.Nearest(name, names), "pawl get workers lists those that are alive")
 		return &fault.NoSuch{Say: fmt.Sprintf("no live worker is called %.100q", name), Fix: fix}
 	}
 }

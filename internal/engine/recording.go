@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -148,10 +149,7 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 			for _, t := range w.Tasks {
 				names = append(names, t.Name)
 			}
-			fix := problem.Nearest(i.Task, names)
-			if fix == "" {
-				fix = "its tasks are " + strings.Join(names[:min(len(names), catalog.NamesShown)], ", ")
-			}
+			fix := cmp.Or(problem.Nearest(i.Task, names), "its tasks are "+strings.Join(names[:min(len(names), catalog.NamesShown)], ", "))
 			return fault.New(path, text, fmt.Sprintf("%s has no task %q", where, i.Task), fix)
 		case i.Index != orchestration.AllItems && t.Repeat != nil:
 			return fault.New(path, text, prefix+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+above+i.Task)

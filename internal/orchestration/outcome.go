@@ -1,6 +1,7 @@
 package orchestration
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -44,10 +45,7 @@ func (k *taking) failure() *flow.Error {
 		if !fails(t, p) {
 			continue
 		}
-		why := p.Error
-		if why == nil {
-			why = &flow.Error{Code: string(definition.StatusFailed), Message: "it gave no reason"}
-		}
+		why := cmp.Or(p.Error, &flow.Error{Code: string(definition.StatusFailed), Message: "it gave no reason"})
 		details := culprit{Task: t.Name, Code: why.Code}
 		e := &flow.Error{Code: flow.CodeTaskFailed}
 		if p.Mark == Broken { // the expression of the whole task, or of an item that its message names: no child to name

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,13 +24,9 @@ const maxCaseName = 200
 
 // Rule returns how outputs are compared without a checker; nil is the default.
 func Rule(c *api.Comparison) comparison.Rule {
-	if c == nil {
-		c = &api.Comparison{}
-	}
+	c = cmp.Or(c, &api.Comparison{})
 	r := comparison.Rule{Mode: comparison.Mode(c.Mode)}
-	if r.Mode == "" {
-		r.Mode = comparison.Trimmed
-	}
+	r.Mode = cmp.Or(r.Mode, comparison.Trimmed)
 	if c.Absolute == nil && c.Relative == nil {
 		r.Absolute, r.Relative = comparison.DefaultTolerance, comparison.DefaultTolerance
 	}
@@ -155,9 +152,7 @@ func checkCases(r *strictjson.Reader, at string, v reflect.Value) {
 	names := map[string]int{}
 	for i := range cases {
 		c, where := &cases[i], fmt.Sprintf("%s[%d]", at, i)
-		if c.Name == "" {
-			c.Name = strconv.Itoa(i + 1)
-		}
+		c.Name = cmp.Or(c.Name, strconv.Itoa(i+1))
 		if first, twice := names[c.Name]; twice {
 			r.ProblemAt(where+".name", strconv.Quote(c.Name), fmt.Sprintf("case cases[%d] has that name already", first), "give each case a name of its own")
 		}

@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -43,10 +44,7 @@ func checkCompiler(r *strictjson.Reader, c *api.Code) {
 		return
 	}
 	if c.Std != "" && !(isC && known.MatchString(c.Std) || !isC && (standards["c"].MatchString(c.Std) || standards["c++"].MatchString(c.Std))) {
-		such := map[string]string{"c": `"c11" or "gnu17"`}[c.Language]
-		if such == "" {
-			such = `"c++17" or "gnu++20"`
-		}
+		such := cmp.Or(map[string]string{"c": `"c11" or "gnu17"`}[c.Language], `"c++17" or "gnu++20"`)
 		r.ProblemAt("std", strconv.Quote(c.Std), "it is not a standard of "+c.Language, "write one such as "+such)
 	}
 	if len(c.Flags) > mostFlags {

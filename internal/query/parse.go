@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -193,10 +194,8 @@ func (p *parser) field(at token) (f field) {
 	for _, known := range fields {
 		names = append(names, known.name)
 	}
-	fix := problem.Nearest(at.text, append(slices.Clone(names), "label", "input", "output"))
-	if fix == "" {
-		fix = fmt.Sprintf("one of %s, label.NAME, input.PATH, output.PATH; a label is label.%s", strings.Join(names, ", "), problem.Clip(at.text, 60))
-	}
+	fix := cmp.Or(problem.Nearest(at.text, append(slices.Clone(names), "label", "input", "output")),
+		fmt.Sprintf("one of %s, label.NAME, input.PATH, output.PATH; a label is label.%s", strings.Join(names, ", "), problem.Clip(at.text, 60)))
 	p.fail(at, fmt.Sprintf("executions have no %q to search by", problem.Clip(at.text, 60)), fix)
 	return f
 }

@@ -4,6 +4,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -85,9 +86,7 @@ type File struct {
 func (f *File) Open() (io.ReadCloser, int64, fs.FileMode, error) {
 	mode := f.Mode.Perm()
 	if f.Content != nil || f.Source == "" {
-		if mode == 0 {
-			mode = 0o644
-		}
+		mode = cmp.Or(mode, 0o644)
 		return io.NopCloser(strings.NewReader(string(f.Content))), int64(len(f.Content)), mode, nil
 	}
 	file, err := os.Open(f.Source)
@@ -99,9 +98,7 @@ func (f *File) Open() (io.ReadCloser, int64, fs.FileMode, error) {
 		_ = file.Close()
 		return nil, 0, 0, fmt.Errorf("%w: input file %q: %s is not a regular file", ErrSpec, f.Path, f.Source)
 	}
-	if mode == 0 {
-		mode = info.Mode().Perm()
-	}
+	mode = cmp.Or(mode, info.Mode().Perm())
 	return file, info.Size(), mode, nil
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,9 +139,7 @@ func viewOf(i *flow.Inquiry, p flow.Person) *answerView {
 		}
 	}
 	for n, f := range form.Fields(i.Form) { // also when the question is answered, since the same form may be sent again
-		if f.Title == "" {
-			f.Title = "Answer"
-		}
+		f.Title = cmp.Or(f.Title, "Answer")
 		v.Fields = append(v.Fields, answerField{f, fmt.Sprintf("f%d", n)})
 	}
 	return v

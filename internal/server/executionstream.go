@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,10 +53,7 @@ func (c *call) stream() error {
 // parts reads which parts a stream has; without the parameter it has all.
 func (c *call) parts() map[string]bool {
 	of := map[string]bool{}
-	text := c.query.Get("of")
-	if text == "" {
-		text = strings.Join(parts, ",")
-	}
+	text := cmp.Or(c.query.Get("of"), strings.Join(parts, ","))
 	for part := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(parts, part) {
 			c.fault("of", part, "a stream has no such part", problem.NearestOr(part, parts, "one or more of"))

@@ -101,9 +101,7 @@ func New(o Options) (*Server, error) {
 	if o.Engine == nil {
 		return nil, errors.New("new server: no engine given")
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.BodyLimit = cmp.Or(o.BodyLimit, 16<<20)
 	o.UploadLimit = cmp.Or(o.UploadLimit, defaultUploadLimit)
 	o.Patience = cmp.Or(o.Patience, 15*time.Second)

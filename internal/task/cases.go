@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,9 +159,7 @@ func conclude(ctx context.Context, r *api.CodeResult) {
 // caseLimits are the limits of a case; those of the code apply where it sets none.
 func (b *batch) caseLimits(c *api.Case) runtime.Limits {
 	l := limitsOf(c.Limits).Or(limitsOf(b.code.Limits)).Or(limitsOf(b.lang.Limits))
-	if l.CPU == 0 {
-		l.CPU = l.Wall
-	}
+	l.CPU = cmp.Or(l.CPU, l.Wall)
 	l.Output = min(l.Output, int64(api.MaxCaseOutput))
 	return l
 }

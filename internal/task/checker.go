@@ -2,6 +2,7 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -157,9 +158,7 @@ func (j *judge) opinion(res runtime.Result, said string, stderr []byte) (opinion
 		died := "was ended by an error that it does not catch" + why
 		return opinion{api.CheckerError, "the " + j.noun + " " + died, died}, nil
 	case rejects:
-		if said == "" {
-			said = "the " + j.noun + " rejected the program"
-		}
+		said = cmp.Or(said, "the "+j.noun+" rejected the program")
 		return opinion{verdict: api.WrongAnswer, message: said}, nil
 	}
 	if said != "" && !strings.Contains(why, said) {

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -143,9 +144,7 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 		defer in.Close()
 	}
 	limits := limitsOf(c.Limits)
-	if limits.Wall == 0 {
-		limits.Wall = e.task.Timeout
-	}
+	limits.Wall = cmp.Or(limits.Wall, e.task.Timeout)
 	if limits = limits.Or(containerLimits); limits.CPU == 0 {
 		limits.CPU = time.Duration(api.MaxWall)
 	}

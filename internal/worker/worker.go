@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ func New(o Options) (*Worker, error) {
 	if err := flow.CheckKinds(kinds); err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	if o.Slots == 0 {
-		o.Slots = 1
-	}
+	o.Slots = cmp.Or(o.Slots, 1)
 	if len(o.Queues) == 0 {
 		o.Queues = []string{"default"}
 	}
@@ -88,9 +87,7 @@ func New(o Options) (*Worker, error) {
 		host, _ := os.Hostname() // the name is only for display; without the host's name the process id is enough
 		o.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}

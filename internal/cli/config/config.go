@@ -3,6 +3,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -128,10 +129,8 @@ func (c *Config) Labels() map[string]string {
 
 // Slots is the number of executions that run at the same time.
 func (c *Config) Slots() int {
-	n, _ := strconv.Atoi(c.Values["slots"]) // checked by Load
-	if n == 0 {
-		n = 2 * goruntime.NumCPU()
-	}
+	n, _ := strconv.Atoi(c.Values["slots"]) // checked when it was read
+	n = cmp.Or(n, 2*goruntime.NumCPU())
 	return n
 }
 

@@ -1,6 +1,7 @@
 package define
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -134,10 +135,7 @@ func listAliases(ctx context.Context, a *app.App, s *app.Session, name, alias st
 		t := output.Titled("ALIAS", "MOVE", "VERSIONS", "AT", "BY", "REASON")
 		for i := range all {
 			m := &all[i]
-			to := targetsText(m.To)
-			if to == "" {
-				to = "removed"
-			}
+			to := cmp.Or(targetsText(m.To), "removed")
 			t.Row(m.Name+"@"+m.Alias, strconv.Itoa(m.Number), to, output.When(&m.At), m.By, m.Reason)
 		}
 		t.Write(a.Out)

@@ -55,9 +55,7 @@ func describeTasks(ctx context.Context, a *app.App, s *app.Session, x *api.Execu
 				return err
 			}
 		}
-		if why == "" {
-			why = strings.Join(append(roundsOf(task), withoutRunning(task)...), ", ")
-		}
+		why = cmp.Or(why, strings.Join(append(roundsOf(task), withoutRunning(task)...), ", "))
 		t.Row("  "+task.Name, string(task.Status), progress, task.Action, id, why)
 		if task.Repeat > 0 {
 			if err := describeRounds(ctx, s, t, task, x.ID); err != nil {

@@ -1,6 +1,7 @@
 package brokerrpc
 
 import (
+	"cmp"
 	"errors"
 	"os"
 )
@@ -11,9 +12,7 @@ func Connect[O interface {
 	Transport
 	Close()
 }](url, token string, open func(url string) (O, error)) (c *Client, hangUp func(), err error) {
-	if url == "" {
-		url = os.Getenv("PAWL_BROKER")
-	}
+	url = cmp.Or(url, os.Getenv("PAWL_BROKER"))
 	if url == "" {
 		return nil, nil, errors.New("no broker: give its URL, or set PAWL_BROKER")
 	}

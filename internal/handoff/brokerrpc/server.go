@@ -1,6 +1,7 @@
 package brokerrpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,9 +87,7 @@ func validFor(line Line, kind string) time.Duration {
 
 // NewServer prepares a server; Run serves.
 func NewServer(o ServerOptions) *Server {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Server{
 		transport: o.Transport, log: o.Log, gauge: newGauge(), correlator: newCorrelator(o.Transport, nil),
 		opening: make(chan struct{}, mostOpens),
@@ -291,9 +290,7 @@ func (s *Server) transferred() {
 // open answers a call that opens a session. age is the age of its message; if the broker does not report it, the greatest possible age is
 // used. The answer is encrypted for the caller.
 func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, r *reply, age time.Duration) error {
-	if age == 0 {
-		age = voidOpenAfter
-	}
+	age = cmp.Or(age, voidOpenAfter)
 	ends := time.Now().Add(openWithin - age) // then the caller gives up and asks again
 	opening, cancel := context.WithDeadline(ctx, ends.Add(-openReserve))
 	defer cancel()

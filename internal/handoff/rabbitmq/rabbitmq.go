@@ -13,6 +13,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -122,12 +123,8 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.MostBytes == 0 {
-		o.MostBytes = mostBytes
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.MostBytes = cmp.Or(o.MostBytes, mostBytes)
 	f := &Broker{
 		o: o, namespace: namespace, prefix: "pawl." + namespace + ".", log: o.Log,
 		hand:   map[brokerrpc.Line]map[string]*message{brokerrpc.Asks: {}, brokerrpc.Tells: {}, brokerrpc.Logs: {}},

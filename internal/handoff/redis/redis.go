@@ -101,9 +101,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.MostBytes = cmp.Or(o.MostBytes, mostBytes)
 	o.Stale = cmp.Or(o.Stale, staleAfter)
 	co.DisableCache, co.DisableRetry = true, true

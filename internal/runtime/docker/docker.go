@@ -4,6 +4,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ func New(o Options) (runtime.Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: docker: %w; write the engine's address as unix:///path or tcp://host:port", runtime.ErrUnavailable, err)
 	}
-	if o.Pull == "" {
-		o.Pull = runtime.PullMissing
-	}
+	o.Pull = cmp.Or(o.Pull, runtime.PullMissing)
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Runtime{options: o, engine: engine, owner: self(), life: ctx, stop: stop}
 	r.tidy.Go(func() { r.sweepAgain(ctx) })

@@ -7,6 +7,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -106,12 +107,8 @@ func New(o Options) (*Runtime, error) {
 	}
 	o.Namespace = namespace
 	o.Defaults = o.Defaults.Or(runtime.DefaultLimits())
-	if o.Pull == "" {
-		o.Pull = runtime.PullMissing
-	}
-	if o.OrphanAfter == 0 {
-		o.OrphanAfter = defaultOrphanAfter
-	}
+	o.Pull = cmp.Or(o.Pull, runtime.PullMissing)
+	o.OrphanAfter = cmp.Or(o.OrphanAfter, defaultOrphanAfter)
 	open, stop := context.WithCancel(context.Background())
 	r := &Runtime{options: o, config: config, pods: pods, template: template, registry: images, life: strings.ToLower(rand.Text()[:16]), stop: stop}
 	r.owner, r.pullWithin, r.settled = r.life, pullWithin, settled

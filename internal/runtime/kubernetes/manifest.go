@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -180,10 +181,7 @@ func (n *run) labels() map[string]string {
 func (n *run) manifest() *v1.Pod {
 	o, c, l := n.runtime.options, n.spec.Container, n.spec.Limits
 	pull := map[runtime.Pull]v1.PullPolicy{runtime.PullMissing: v1.PullIfNotPresent, runtime.PullAlways: v1.PullAlways, runtime.PullNever: v1.PullNever}
-	policy := c.Pull
-	if policy == "" {
-		policy = o.Pull
-	}
+	policy := cmp.Or(c.Pull, o.Pull)
 	confined := func(user, group int64) *v1.SecurityContext {
 		return &v1.SecurityContext{
 			RunAsUser: &user, RunAsGroup: &group, RunAsNonRoot: ptr(true), ReadOnlyRootFilesystem: ptr(true), AllowPrivilegeEscalation: ptr(false),

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -251,9 +252,7 @@ func (n *run) supervise() {
 			}
 		}
 		n.result.StdoutBytes, n.result.StderrBytes = n.outputs[0].kept, n.outputs[1].kept
-		if n.result.Enforcement == "" {
-			n.result.Enforcement = "none"
-		}
+		n.result.Enforcement = cmp.Or(n.result.Enforcement, "none")
 	}
 	if n.result.Verdict != runtime.InfraError {
 		n.result.Cause = ""

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,9 +28,7 @@ type base struct {
 
 // makeBase removes what dead processes left and makes a directory in parent; empty means the system's temporary directory.
 func makeBase(parent string) (*base, error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
+	parent = cmp.Or(parent, os.TempDir())
 	sweep(parent)
 	// The directory gets its final name once it is locked: a sweep could remove it in between.
 	unnamed, err := os.MkdirTemp(parent, ".pawl-new-")

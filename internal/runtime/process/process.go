@@ -6,6 +6,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,14 +122,10 @@ func placeFiles(dir string, spec runtime.Spec) error {
 			if err != nil || !info.Mode().IsRegular() {
 				return fmt.Errorf("%w: input file %q: %s is not a regular file", runtime.ErrSpec, f.Path, f.Source)
 			}
-			if mode == 0 {
-				mode = info.Mode().Perm()
-			}
+			mode = cmp.Or(mode, info.Mode().Perm())
 			source = file
 		}
-		if mode == 0 {
-			mode = 0o644
-		}
+		mode = cmp.Or(mode, 0o644)
 		path := filepath.Join(dir, filepath.FromSlash(f.Path))
 		size, err := placeFile(path, mode, io.LimitReader(source, spec.Limits.Disk-total+1))
 		if err != nil {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -165,13 +166,9 @@ func (d *delivery) packFiles() (err error) {
 				return fmt.Errorf("%w: input file %q: %s is not a regular file", runtime.ErrSpec, f.Path, f.Source)
 			}
 			size = info.Size()
-			if mode == 0 {
-				mode = info.Mode().Perm()
-			}
+			mode = cmp.Or(mode, info.Mode().Perm())
 		}
-		if mode == 0 {
-			mode = 0o644
-		}
+		mode = cmp.Or(mode, 0o644)
 		if total += size; total > d.spec.Limits.Disk {
 			return fmt.Errorf("%w: input files are larger than the disk limit of %d bytes; raise the limit",
 				runtime.ErrSpec, d.spec.Limits.Disk)

@@ -8,6 +8,7 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -238,11 +239,8 @@ func Judged(x *api.Execution) (*Done, error) {
 
 // output reads everything that the compiler and the program wrote. The error is [ErrLate] or a [*Lost].
 func (s *Shell) output(ctx context.Context, x *api.Execution, d *Done) error {
-	c := d.Compile
-	if c == nil {
-		c = &api.CodeResult{}
-	}
-	// The log of a stream has the compiler's output followed by the program's.
+	c := cmp.Or(d.Compile, &api.CodeResult{})
+	// The log of a stream has what the compiler wrote, and then what the program wrote.
 	for _, part := range []struct {
 		into       *[]byte
 		inline     []byte

@@ -1,6 +1,7 @@
 package relational
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -75,9 +76,7 @@ func (s Reader) Pauses(ctx context.Context) (all []store.Pause, last int64, err 
 }
 
 func (s Reader) PauseHistory(ctx context.Context, of store.PauseKind, name string, below int64, n int) ([]store.Pause, error) {
-	if below == 0 {
-		below = math.MaxInt64
-	}
+	below = cmp.Or(below, math.MaxInt64)
 	c := Call{Statement: qPauseHistory, Args: []any{below, int(of), name, n}}
 	return list(ctx, s, c, pauses, "read the history of pauses")
 }

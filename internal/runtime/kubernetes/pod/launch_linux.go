@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -130,9 +131,7 @@ func lookUp(name, path string) (string, error) {
 	}
 	err := error(fs.ErrNotExist)
 	for _, dir := range filepath.SplitList(path) {
-		if dir == "" {
-			dir = "."
-		}
+		dir = cmp.Or(dir, ".")
 		full := filepath.Join(dir, name)
 		switch found := executable(full); {
 		case found == nil:

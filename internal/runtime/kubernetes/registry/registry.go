@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -342,9 +343,7 @@ func (s *session) authorize(ctx context.Context, challenge string) (string, erro
 	if status != http.StatusOK || json.Unmarshal(text, &given) != nil || given.Token+given.AccessToken == "" {
 		return "", fmt.Errorf("registry %s gives no token for %s: %s answers %d", s.host, s.path, realm.Host, status)
 	}
-	if given.Token == "" {
-		given.Token = given.AccessToken
-	}
+	given.Token = cmp.Or(given.Token, given.AccessToken)
 	return "Bearer " + given.Token, nil
 }
 

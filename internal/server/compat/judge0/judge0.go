@@ -3,6 +3,7 @@
 package judge0
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -340,10 +341,7 @@ func (s *wire) show(w http.ResponseWriter, r *http.Request) {
 // showBatch answers with up to batchLimit submissions, and null for each that does not exist.
 func (s *wire) showBatch(w http.ResponseWriter, r *http.Request) {
 	q, err := queried(r)
-	given := r.Header.Get("tokens")
-	if given == "" {
-		given = r.URL.Query().Get("tokens")
-	}
+	given := cmp.Or(r.Header.Get("tokens"), r.URL.Query().Get("tokens"))
 	tokens := strings.FieldsFunc(given, func(c rune) bool { return c == ',' || c == ' ' })
 	if err == nil {
 		err = sized(len(tokens))
