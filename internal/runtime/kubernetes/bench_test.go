@@ -102,7 +102,7 @@ func bareFirstByte(b *testing.B, r *Runtime) time.Time {
 		b.Fatal(err)
 	}
 	defer func() {
-		_ = r.pods.delete(context.Background(), n.name, metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(0))})
+		_ = r.pods.delete(context.Background(), n.name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	}()
 	for {
 		pod, _, changed := r.watcher.look(n.name)
@@ -158,7 +158,7 @@ func BenchmarkBarePod(b *testing.B) {
 		}
 		running = append(running, until(func(s *v1.ContainerStatus) bool { return s.State.Running != nil || s.State.Terminated != nil }))
 		over = append(over, until(func(s *v1.ContainerStatus) bool { return s.State.Terminated != nil }))
-		_ = r.pods.delete(context.Background(), n.name, metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(0))})
+		_ = r.pods.delete(context.Background(), n.name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 		r.watcher.drop(n.name)
 	}
 	running.report(b, "running")

@@ -184,7 +184,7 @@ func (n *run) manifest() *v1.Pod {
 	policy := cmp.Or(c.Pull, o.Pull)
 	confined := func(user, group int64) *v1.SecurityContext {
 		return &v1.SecurityContext{
-			RunAsUser: &user, RunAsGroup: &group, RunAsNonRoot: ptr(true), ReadOnlyRootFilesystem: ptr(true), AllowPrivilegeEscalation: ptr(false),
+			RunAsUser: &user, RunAsGroup: &group, RunAsNonRoot: new(true), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
 			Capabilities: &v1.Capabilities{Drop: []v1.Capability{"ALL"}}, SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault},
 		}
 	}
@@ -211,11 +211,13 @@ func (n *run) manifest() *v1.Pod {
 		// when the program's container starts. With a sidecar among the init containers the kubelet would have to sync the
 		// pod once more, which it does once a second.
 		Spec: v1.PodSpec{
-			RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: ptr(false), EnableServiceLinks: ptr(false),
-			TerminationGracePeriodSeconds: ptr(int64(30)), ActiveDeadlineSeconds: ptr(int64((startWithin + l.EndWall() + expireAfter).Seconds())),
-			NodeSelector:    map[string]string{"kubernetes.io/os": "linux"},
-			Tolerations:     []v1.Toleration{lostNode(v1.TaintNodeUnreachable), lostNode(v1.TaintNodeNotReady)},
-			SecurityContext: &v1.PodSecurityContext{RunAsNonRoot: ptr(true), SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}},
+			RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
+			TerminationGracePeriodSeconds: new(int64(30)), ActiveDeadlineSeconds: new(int64((startWithin + l.EndWall() + expireAfter).Seconds())),
+			NodeSelector: map[string]string{"kubernetes.io/os": "linux"},
+			Tolerations:  []v1.Toleration{lostNode(v1.TaintNodeUnreachable), lostNode(v1.TaintNodeNotReady)},
+			SecurityContext: &v1.PodSecurityContext{
+				RunAsNonRoot: new(true), SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault},
+			},
 			Containers: []v1.Container{{
 				Name: keeperName, Image: o.HelperImage, Command: []string{wire.Image, "keep", o.OrphanAfter.String()},
 				ImagePullPolicy: v1.PullIfNotPresent, SecurityContext: confined(keeperUser, keeperUser),
@@ -245,12 +247,12 @@ func (n *run) manifest() *v1.Pod {
 
 // lostNode tolerates an unresponsive node for lostAfter: the default of Kubernetes is 5 minutes.
 func lostNode(taint string) v1.Toleration {
-	return v1.Toleration{Key: taint, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute, TolerationSeconds: ptr(int64(lostAfter.Seconds()))}
+	return v1.Toleration{
+		Key: taint, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute, TolerationSeconds: new(int64(lostAfter.Seconds())),
+	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
-// checkFiles rejects files that an order cannot carry.
+// checkFiles finds what no order could carry.
 func (n *run) checkFiles() error {
 	left := n.spec.Limits.Disk
 	for _, f := range n.spec.Files {

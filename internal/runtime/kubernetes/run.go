@@ -374,7 +374,7 @@ func (n *run) discard() {
 
 // remove deletes one pod. A pod that does not exist is no error.
 func (r *Runtime) remove(ctx context.Context, name string, uid types.UID) error {
-	options := metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(deleteGrace))}
+	options := metav1.DeleteOptions{GracePeriodSeconds: new(int64(deleteGrace))}
 	if uid != "" {
 		options.Preconditions = &metav1.Preconditions{UID: &uid}
 	}

@@ -151,7 +151,7 @@ func (w *watcher) once(ctx context.Context) {
 		w.note(&found.Items[i], false)
 	}
 	w.missing(before, listed)
-	options.ResourceVersion, options.TimeoutSeconds = found.ResourceVersion, ptr(int64(watchFor.Seconds()))
+	options.ResourceVersion, options.TimeoutSeconds = found.ResourceVersion, new(int64(watchFor.Seconds()))
 	watching, cancel := context.WithTimeout(ctx, watchFor+w.within)
 	defer cancel()
 	stream, err := pods.watch(watching, options)
