@@ -250,8 +250,7 @@ func refusal(res *http.Response) error {
 }
 
 func retryAfter(err error) time.Duration {
-	var r *refused
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refused](err); ok {
 		return r.after
 	}
 	return 0
@@ -260,8 +259,7 @@ func retryAfter(err error) time.Duration {
 // worthRepeating reports whether the failed call may be sent again: the server accepted nothing, or a repetition does no harm. 502 and 504
 // come from a proxy whose server is starting.
 func worthRepeating(r request, err error) bool {
-	var p *api.Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*api.Problem](err); ok {
 		switch p.Status {
 		case http.StatusTooManyRequests:
 			return true

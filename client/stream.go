@@ -266,8 +266,7 @@ func followed[T any](ctx context.Context, c *Client, path string, query url.Valu
 
 // broken reports whether the stream may be reopened.
 func broken(err error) bool {
-	var p *api.Problem
-	if errors.As(err, &p) {
+	if _, ok := errors.AsType[*api.Problem](err); ok {
 		return worthRepeating(request{repeatable: true}, err)
 	}
 	var syntax *json.SyntaxError

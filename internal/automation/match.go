@@ -156,8 +156,7 @@ func Release(r *Rule, signal *flow.Signal, w *definition.Work) (Verdict, error) 
 
 // fault is the reason why a part of a rule cannot be evaluated.
 func fault(code string, err error) flow.Reason {
-	var e *definition.EvalError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*definition.EvalError](err); ok {
 		return flow.Reason{Code: code, Message: fmt.Sprintf("${{ %s }}: %v", e.Expression, e.Err), Path: e.Field}
 	}
 	return flow.Reason{Code: code, Message: err.Error()}

@@ -43,8 +43,7 @@ func execute(a *app.App, args []string) int {
 	if err == nil {
 		return exit.OK
 	}
-	var e *exit.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exit.Error](err); ok {
 		if e.Err != nil {
 			complain(a, cmd, e.Err, e.Code)
 		}

@@ -191,8 +191,7 @@ func (b *builder) askPayload(with *value, path string) {
 		known.drop("on_expiry", "default")
 	}
 	_, _, err := new(Questions).Read(known.appendJSON(nil))
-	var ps Problems
-	if errors.As(err, &ps) {
+	if ps, ok := errors.AsType[Problems](err); ok {
 		b.withProblems(with, path, ps)
 	}
 }

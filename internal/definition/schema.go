@@ -249,8 +249,7 @@ type schemaProblem struct {
 }
 
 func schemaProblems(err error) []schemaProblem {
-	var bounds *schemaError
-	if errors.As(err, &bounds) {
+	if bounds, ok := errors.AsType[*schemaError](err); ok {
 		return []schemaProblem{{steps: bounds.steps, message: bounds.message, fix: bounds.fix}}
 	}
 	var invalid *jsonschema.SchemaValidationError

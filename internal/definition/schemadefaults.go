@@ -131,8 +131,7 @@ func checkDefaults(g *graph) error {
 
 // firstOf returns the first error without its place.
 func firstOf(err error) string {
-	var ps Problems
-	if errors.As(err, &ps) && len(ps) > 0 {
+	if ps, ok := errors.AsType[Problems](err); ok && len(ps) > 0 {
 		return ps[0].Message
 	}
 	return err.Error()

@@ -105,8 +105,7 @@ func (b *builder) waitPayload(with *value, path string) {
 		return
 	}
 	_, err := new(Waits).Read(known.appendJSON(nil))
-	var ps Problems
-	if errors.As(err, &ps) {
+	if ps, ok := errors.AsType[Problems](err); ok {
 		b.withProblems(with, path, ps)
 	}
 }

@@ -283,8 +283,7 @@ func (l *level) decide(original *orchestration.Original, facts orchestration.Fac
 		return orchestration.PlanRerun(l.def, original, l.named.From, facts), nil
 	}
 	plan, err := orchestration.PlanOnly(l.def, original, only, facts)
-	var refused *orchestration.Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*orchestration.Refusal](err); ok {
 		text, say := l.text+refused.Item.Text(), refused.Say
 		if l.text != "" {
 			say = text + ": " + say

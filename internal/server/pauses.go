@@ -97,8 +97,7 @@ func (c *call) answerPause(p *store.Pause, err error) error {
 
 // orNotFound turns a *fault.NoSuch into an answer.
 func orNotFound(err error) error {
-	var none *fault.NoSuch
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[*fault.NoSuch](err); ok {
 		return refusal(http.StatusNotFound, api.ProblemNotFound, none.Error())
 	}
 	return err

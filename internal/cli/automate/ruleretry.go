@@ -61,9 +61,8 @@ func retryEnforcements(ctx context.Context, a *app.App, s *app.Session, rule str
 	bad := 0
 	for _, signal := range signals {
 		e, err := s.RetryEnforcement(ctx, signal, rule)
-		var refused *api.Problem
-		if errors.As(err, &refused) && refused.Type == api.ProblemInvalid && len(signals) > 1 {
-			a.Say("pawl: %s: %s", signal, refused.Detail) // the rule does not apply to it any more; the others continue
+		if refused, ok := errors.AsType[*api.Problem](err); ok && refused.Type == api.ProblemInvalid && len(signals) > 1 {
+			a.Say("pawl: %s: %s", signal, refused.Detail) // the rule makes nothing of it any more: the others go on
 			bad++
 			continue
 		}

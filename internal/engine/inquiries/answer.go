@@ -117,8 +117,7 @@ func (q *Inquiries) Answer(ctx context.Context, id flow.ID, r Reply) (*flow.Inqu
 
 // misfits describes why an answer does not fit its question.
 func misfits(err error) error {
-	var e *definition.EvalError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*definition.EvalError](err); ok {
 		return fault.New("answer", "", "the question cannot be decided with it: "+e.Error(), "give the values that accept looks at")
 	}
 	return err

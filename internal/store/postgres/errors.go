@@ -48,12 +48,10 @@ func translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	var bad damaged
-	if errors.As(err, &bad) {
+	if _, ok := errors.AsType[damaged](err); ok {
 		return err
 	}
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateServer(e, err)
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)

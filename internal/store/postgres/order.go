@@ -177,8 +177,7 @@ func (t *tx) giveUp() error {
 
 // wanted returns the locks with which a transaction that gave up must begin its next run. It is nil for any other error.
 func wanted(err error) *locks {
-	var o *outOfOrder
-	if errors.As(err, &o) {
+	if o, ok := errors.AsType[*outOfOrder](err); ok {
 		return &o.want
 	}
 	return nil

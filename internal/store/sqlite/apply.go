@@ -159,8 +159,8 @@ func (t *tx) putRest(d *store.Delta) error {
 
 // taken turns the error of an existing row into a conflict, because another writer was first.
 func taken(err error) error {
-	var e *sqliteError
-	if errors.As(err, &e) && (e.code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.code == sqlite3.SQLITE_CONSTRAINT_UNIQUE) {
+	if e, ok := errors.AsType[*sqliteError](err); ok &&
+		(e.code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.code == sqlite3.SQLITE_CONSTRAINT_UNIQUE) {
 		return fmt.Errorf("%w: it exists already", store.ErrConflict)
 	}
 	return err

@@ -86,8 +86,7 @@ func (s *wire) runCode(w http.ResponseWriter, r *http.Request) {
 	}
 	within := time.Duration(e.Limits.Wall) + time.Duration(e.CompileLimits.Wall) + compat.Grace
 	done, err := s.Run(r.Context(), e, within)
-	var lost *compat.Lost
-	if errors.As(err, &lost) {
+	if lost, ok := errors.AsType[*compat.Lost](err); ok {
 		compat.Answer(w, http.StatusOK, answer{Status: sandboxError, Message: lost.Error(), Files: map[string]string{}})
 		return
 	}
