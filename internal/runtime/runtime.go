@@ -180,7 +180,7 @@ type Spec struct {
 	// Collect names the files to copy after the end: paths or path.Match patterns beneath the working
 	// directory; a directory includes all in it.
 	Collect []string
-	// CollectInto is a host directory that the caller owns; required when Collect is not empty.
+	// CollectInto is a host directory that the caller owns, and the runtime makes for the first file; required when Collect is not empty.
 	CollectInto string
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
@@ -64,6 +65,9 @@ func (e *evaluation) keep(ctx context.Context, f runtime.Collected, n int) (stri
 func (e *evaluation) fetch(ctx context.Context, name, to string) error {
 	if e.task.Blobs == nil {
 		return Errorf(flow.CodeInvalidInput, "blob %q: this worker has no blob store (give the bytes themselves)", name)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return fmt.Errorf("make a directory for files: %w", err)
 	}
 	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

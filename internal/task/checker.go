@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,10 +102,7 @@ func (j *judge) ask(ctx context.Context, spec runtime.Spec, said *head, files ..
 	if kattis {
 		spec.Argv = append(spec.Argv, payload.Feedback+"/")
 		spec.Files = append(spec.Files, runtime.File{Path: payload.JudgeMessage, Mode: 0o666, Content: []byte{}})
-		var err error
-		if spec.CollectInto, err = os.MkdirTemp(j.dir, "feedback-"); err != nil {
-			return opinion{}, fmt.Errorf("make a directory for files: %w", err)
-		}
+		spec.CollectInto = filepath.Join(j.dir, "feedback-"+rand.Text())
 		defer os.RemoveAll(spec.CollectInto)
 		spec.Collect = []string{payload.JudgeMessage}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -27,9 +26,6 @@ const fetchWithin = 15 * time.Minute
 // start runs one program to its end. Its output goes to the log, and its files go into a directory.
 func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) (*api.CodeResult, []runtime.Collected, error) {
 	spec.CollectInto = filepath.Join(e.dir, into)
-	if err := os.Mkdir(spec.CollectInto, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("make a directory for files: %w", err)
-	}
 	stdout, stderr := e.logged("stdout", spec.Limits), e.logged("stderr", spec.Limits)
 	spec.Stdout, spec.Stderr = stdout, stderr
 	res, err := e.launch(ctx, spec)

@@ -129,7 +129,7 @@ type kept struct {
 }
 
 func keepIn(dir string) (*kept, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for files: %w", err)
 	}
 	k := &kept{dir: dir}

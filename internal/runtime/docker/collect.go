@@ -75,6 +75,9 @@ func (n *run) collect() error {
 	}
 	source, name := n.volume(), path.Base(runtime.ContainerFiles)
 	if source == "" {
+		if err := os.MkdirAll(n.spec.CollectInto, 0o700); err != nil {
+			return fmt.Errorf("collect: %w", err)
+		}
 		fetched, err := os.MkdirTemp(n.spec.CollectInto, ".fetched-")
 		if err != nil {
 			return fmt.Errorf("collect: %w", err)

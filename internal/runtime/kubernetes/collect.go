@@ -108,6 +108,9 @@ func (n *run) collect() error {
 	if len(n.spec.Collect) == 0 {
 		return nil
 	}
+	if err := os.MkdirAll(n.spec.CollectInto, 0o700); err != nil {
+		return fmt.Errorf("collect: %w", err)
+	}
 	root, err := os.OpenRoot(n.spec.CollectInto)
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
