@@ -168,6 +168,8 @@ def wait():
     sys.stdout.flush()
     sys.stderr.flush()
     gc.collect()
+    if hasattr(libc, "malloc_trim"):  # of glibc; a fork copies the page tables of memory that imports have freed
+        libc.malloc_trim(0)
     gc.freeze()
     os.write(3, message(b"R", "", "", 0, 0, 0, 0, 0, 0, 0))
     while True:
