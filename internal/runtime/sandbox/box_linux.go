@@ -28,9 +28,10 @@ type box struct {
 	stdout, stderr *os.File // read ends
 	control        *os.File
 	pending        []byte     // received on control and not yet decoded
-	sent           []*os.File // from the init: the working directory, which outlives the sandbox's mounts; of a base its namespaces
+	sent           []*os.File // from the init: the working directory, which outlives the sandbox's mounts; of a base its mount namespace
 	base           *base      // nil: the sandbox builds its whole root
-	network        *os.File   // the base's network namespace that the sandbox uses; nil: its own
+	network        *os.File   // its network namespace; nil if no other sandbox can use it
+	watched        bool       // the kernel records whether a process of its cgroup makes an internet socket
 
 	handle sync.Mutex // guards pidfd
 	pidfd  int        // -1 before it is opened and after it is closed
@@ -39,7 +40,7 @@ type box struct {
 }
 
 func (r *Runtime) newBox() *box {
-	b := &box{runtime: r, pidfd: -1}
+	b := &box{runtime: r, pidfd: -1, network: r.networks.take()}
 	b.uid, b.gid = r.ids.pick()
 	return b
 }
@@ -67,6 +68,9 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 				return false, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 			}
 		}
+	}
+	if b.cgroup != nil && b.cgroup.dir != nil {
+		b.watched = r.networks.watch(b.cgroup.dir)
 	}
 	inside, err := b.openChannels()
 	channels := inside
@@ -106,7 +110,26 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 		request.IntoCgroup = true
 		files = append(files, b.cgroup.dir)
 	}
-	return delivered, b.bear(request, files)
+	if err := b.bear(request, files); err != nil {
+		return delivered, err
+	}
+	if b.network == nil && (b.watched || config.Base) {
+		b.network = networkOf(b.pid)
+	}
+	return delivered, nil
+}
+
+// leaveNetwork gives the network namespace to the next sandbox if no process made an internet socket and none of another kind is left.
+func (b *box) leaveNetwork(empty bool) {
+	used := !b.watched || b.runtime.networks.used(b.cgroup.dir)
+	switch {
+	case b.network == nil:
+	case empty && !used:
+		b.runtime.networks.put(b.network)
+	default:
+		b.network.Close()
+	}
+	b.network = nil
 }
 
 // bear has the zygote fork the sandbox's init.
@@ -230,8 +253,9 @@ func (b *box) bury() syscall.Rusage {
 func (b *box) destroy() error {
 	b.kill()
 	b.bury()
-	closeAll([]*os.File{b.stdout, b.stderr, b.control, b.network})
+	closeAll([]*os.File{b.stdout, b.stderr, b.control})
 	closeAll(b.sent)
+	b.leaveNetwork(false)
 	if b.cgroup != nil {
 		return b.cgroup.remove() // the next New sweeps what remains
 	}
@@ -279,7 +303,7 @@ func (b *box) await(ctx context.Context, kind pid1.MessageKind) (pid1.Message, e
 }
 
 // mostSent is the number of descriptors that an init sends.
-const mostSent = 2
+const mostSent = 1
 
 // receive reads the init's next message; descriptors that come with the first are added to b.sent.
 func (b *box) receive() (pid1.Message, error) {

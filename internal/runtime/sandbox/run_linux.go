@@ -204,7 +204,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 		closeAll(n.sent)
 		problems = append(problems, err)
 	}
-	n.giveBack(exit.Kind == pid1.Exited, exit.Network)
+	n.leaveNetwork(exit.Kind == pid1.Exited && exit.Sockets == 0)
 	if n.cgroup != nil {
 		problems = append(problems, n.cgroup.remove())
 	}

@@ -27,6 +27,7 @@ type Runtime struct {
 	zygote     *zygote
 	pool       *pool // nil: every start builds its sandbox
 	templates  *templates
+	networks   *networks
 	processors *processors // nil: runs are not pinned
 
 	runs runs.Set[*run] // including the starts of bases
@@ -65,6 +66,7 @@ func New(o Options) (runtime.Runtime, error) {
 		r.self.close()
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
+	r.networks = newNetworks(r.cgroups, r.privileged)
 	r.thread = spawn.NewThread()
 	plan := pid1.Plan{Cover: r.layout.cover, Layout: r.layout.steps, Filter: filter}
 	r.zygote = &zygote{path: r.self.path, plan: plan.Encode(), thread: r.thread}
@@ -105,6 +107,7 @@ func (r *Runtime) Close() error {
 	r.pool.close()
 	r.templates.close()
 	r.runs.Wait()
+	r.networks.close()
 	r.zygote.close()
 	r.thread.Close()
 	r.self.close()

@@ -27,11 +27,7 @@ type series struct {
 type base struct {
 	mounts []runtime.Mount
 	root   *os.File // the mount namespace
-	unused int64    // the digest of the unused network namespace
-
-	mu sync.Mutex
-	// network is nil while a run uses it, and for good once a run has sent through it: a closed connection's port stays taken for a
-	// minute, and packets are counted.
+	// network is the namespace that the base was built in. A template uses it; a base of runs gives it back at once.
 	network *os.File
 }
 
@@ -94,6 +90,8 @@ func (r *Runtime) buildBase(ctx context.Context, mounts []runtime.Mount) (_ *bas
 	if err := r.raiseBase(ctx, made); err != nil {
 		return nil, err
 	}
+	r.networks.put(made.network)
+	made.network = nil
 	if r.based.Load() {
 		return made, nil
 	}
@@ -143,15 +141,14 @@ func (r *Runtime) raiseBase(ctx context.Context, made *base, steps ...pid1.Step)
 	if err := d.send(b); err != nil {
 		return err
 	}
-	ready, err := b.await(ctx, pid1.Ready)
-	if err != nil {
+	if _, err := b.await(ctx, pid1.Ready); err != nil {
 		return err
 	}
-	if len(b.sent) != 2 {
+	if len(b.sent) != 1 || b.network == nil {
 		return errNoBase
 	}
-	made.root, made.network, made.unused = b.sent[0], b.sent[1], ready.Network
-	b.sent = nil
+	made.root, made.network = b.sent[0], b.network
+	b.sent, b.network = nil, nil
 	return nil
 }
 
@@ -159,34 +156,12 @@ func (b *base) close() {
 	if b == nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	closeAll([]*os.File{b.root, b.network})
-	b.root, b.network = nil, nil
 }
 
-// boxOn returns a sandbox to be built on a base, in its network if no other run uses that.
+// boxOn returns a sandbox to be built on a base.
 func (r *Runtime) boxOn(on *base) *box {
 	b := r.newBox()
 	b.base = on
-	on.mu.Lock()
-	defer on.mu.Unlock()
-	b.network, on.network = on.network, nil
 	return b
-}
-
-// giveBack lets the next run use the network of the base if it is unused. The digest proves that only if the init has seen the last of
-// the program's processes end.
-func (b *box) giveBack(ended bool, digest int64) {
-	if b.network == nil {
-		return
-	}
-	b.base.mu.Lock()
-	defer b.base.mu.Unlock()
-	if ended && digest == b.base.unused && b.base.root != nil {
-		b.base.network, b.network = b.network, nil
-		return
-	}
-	b.network.Close()
-	b.network = nil
 }

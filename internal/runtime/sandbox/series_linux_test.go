@@ -131,46 +131,61 @@ func (l *lines) until(last string) (words []string) {
 	return words
 }
 
-// TestUsedNetworkIsNotReused has a run of a series do what changes its network namespace. The next one gets another.
+// TestUsedNetworkIsNotReused has a run change its network namespace. The next run gets another one, in a series and outside of one.
 func TestUsedNetworkIsNotReused(t *testing.T) {
 	if _, err := os.Stat(pythonPath); err != nil {
 		t.Skipf("%s is missing", pythonPath)
 	}
 	for what, program := range map[string]string{
-		"sends a datagram":      "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
-		"is refused":            "socket.socket().connect_ex(('127.0.0.1', 9))",
-		"connects to no host":   "socket.socket().connect_ex(('192.0.2.1', 9))",
-		"connects with IPv6":    "socket.socket(socket.AF_INET6).connect_ex(('::1', 9))",
-		"finds no way by IPv6":  "socket.socket(socket.AF_INET6).connect_ex(('2001:db8::1', 9))",
-		"leaves a closed port":  "a = socket.create_server(('127.0.0.1', 0)); b = socket.create_connection(a.getsockname()); c = a.accept()[0]; c.close(); b.close()",
-		"is killed meanwhile":   "socket.socket().bind(('127.0.0.1', 4711)); os.kill(os.getpid(), 9)",
-		"sends a socket itself": "a, b = socket.socketpair(); a.bind('\\0left'); socket.send_fds(a, [b'x'], [a.fileno()]); socket.send_fds(b, [b'x'], [b.fileno()]); a.sendall(b'x')",
+		"sends a datagram":     "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
+		"is refused":           "socket.socket().connect_ex(('127.0.0.1', 9))",
+		"connects to no host":  "socket.socket().connect_ex(('192.0.2.1', 9))",
+		"connects with IPv6":   "socket.socket(socket.AF_INET6).connect_ex(('::1', 9))",
+		"finds no way by IPv6": "socket.socket(socket.AF_INET6).connect_ex(('2001:db8::1', 9))",
+		"leaves a closed port": "a = socket.create_server(('127.0.0.1', 0)); b = socket.create_connection(a.getsockname()); " +
+			"c = a.accept()[0]; c.close(); b.close()",
+		"keeps a flow label": "a = bytes(15) + b'\\1\\0\\0\\x12\\x34\\0\\xff\\1\\0\\x3c\\0\\x3c' + bytes(5); " +
+			"socket.socket(socket.AF_INET6).setsockopt(41, 32, a)",
+		"makes many sockets":  "for i in range(20_000): socket.socket().close()",
+		"is killed meanwhile": "socket.socket().bind(('127.0.0.1', 4711)); os.kill(os.getpid(), 9)",
+		"sends a socket itself": "a, b = socket.socketpair(); a.bind('\\0left'); socket.send_fds(a, [b'x'], [a.fileno()]); " +
+			"socket.send_fds(b, [b'x'], [b.fileno()]); a.sendall(b'x')",
 	} {
-		t.Run(what, func(t *testing.T) {
-			r := seriesOf(t, Options{})
-			t.Cleanup(func() { _ = r.Close() })
-			look := "readlink /proc/self/ns/net; cat /proc/net/dev /proc/net/snmp /proc/net/snmp6 /proc/net/netstat /proc/net/unix"
-			before := r.shell(t, look)
-			if again := r.shell(t, look); again != before {
-				t.Fatalf("a network that nothing has used is another one:\n%s\n%s", before, again)
-			}
-			run, err := r.Start(t.Context(), runtime.Spec{Argv: []string{pythonPath, "-c", "import os, socket\n" + program}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			run.Wait()
-			name, counters, _ := strings.Cut(before, "\n")
-			nameAfter, countersAfter, _ := strings.Cut(r.shell(t, look), "\n")
-			if counters != countersAfter {
-				t.Errorf("the next run sees\n%s\nwant\n%s", countersAfter, counters)
-			}
-			if what == "is killed meanwhile" || what == "sends a socket itself" {
-				return // may leave nothing, by the time of the end
-			}
-			if name == nameAfter {
-				t.Error("the next run has the same network")
-			}
-		})
+		t.Run(what, func(t *testing.T) { usesNetwork(t, what, program, false) })
+		t.Run(what+", outside of a series", func(t *testing.T) { usesNetwork(t, what, program, true) })
+	}
+}
+
+func usesNetwork(t *testing.T, what, program string, alone bool) {
+	t.Helper()
+	r := seriesOf(t, Options{})
+	t.Cleanup(func() { _ = r.Close() })
+	if r.networks == nil {
+		t.Skip("the kernel does not tell who makes sockets")
+	}
+	r.series.(*series).alone = alone
+	look := "readlink /proc/self/ns/net; cd /proc/net; cat dev snmp snmp6 netstat unix ip6_flowlabel"
+	before := r.shell(t, look)
+	if again := r.shell(t, look); again != before {
+		t.Fatalf("a network that nothing has used is another one:\n%s\n%s", before, again)
+	}
+	run, err := r.Start(t.Context(), runtime.Spec{Argv: []string{pythonPath, "-c", "import os, socket\n" + program}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result := run.Wait(); result.Verdict != runtime.OK && what != "is killed meanwhile" {
+		t.Errorf("%+v", result)
+	}
+	name, counters, _ := strings.Cut(before, "\n")
+	nameAfter, countersAfter, _ := strings.Cut(r.shell(t, look), "\n")
+	if counters != countersAfter {
+		t.Errorf("the next run sees\n%s\nwant\n%s", countersAfter, counters)
+	}
+	if what == "is killed meanwhile" || what == "sends a socket itself" {
+		return // may leave nothing, by the time of the end
+	}
+	if name == nameAfter {
+		t.Error("the next run has the same network")
 	}
 }
 

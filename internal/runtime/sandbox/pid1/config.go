@@ -86,7 +86,7 @@ type Birth struct {
 	// OntoBase lets the init start in a copy of a mount namespace that contains the root already (see Config.Base). Its descriptor
 	// follows those that the init inherits.
 	OntoBase bool
-	// Network puts the init into an existing network namespace, whose descriptor comes next. It needs OntoBase.
+	// Network puts the init into an existing network namespace, whose descriptor comes next.
 	Network bool
 	// Template makes the process the template of interpreters instead of an init. It stays in the user and pid namespaces of the zygote, and
 	// needs OntoBase and Network.
@@ -116,8 +116,8 @@ type Config struct {
 	PressureFD int64
 	// Announce makes the init send Ready when it has done all of this and waits for the order.
 	Announce bool
-	// Base makes the init build what several runs can share, with the mounts of the order: the root without /proc and scratch, and the
-	// network namespace. It sends Ready, with the descriptors of both namespaces, and waits for its end.
+	// Base makes the init build what several runs can share, with the mounts of the order: the root without /proc and scratch. It sends
+	// Ready, with the descriptor of the mount namespace, and waits for its end.
 	Base bool
 
 	plan  *Plan
@@ -177,9 +177,9 @@ type Message struct {
 	// Starved is how long, in nanoseconds, the run's cgroup had work to do and no processor, from its creation until Time;
 	// 0 without Config.PressureFD. The difference between Exited and Started is the program's; the rest is the init's.
 	Starved int64
-	// Network is a digest of the network namespace's counters: two equal digests mean that nothing used it in between. It is set in Ready
-	// of a base, and in Exited with Birth.Network.
-	Network int64
+	// Sockets is the number of sockets that the run left in its network namespace, for example one that was sent through itself. It is set
+	// in Exited.
+	Sockets int64
 	// Warm means, in Started, that the program was forked from a template. If it should have been and was not, Detail gives the
 	// reason.
 	Warm bool

@@ -44,6 +44,7 @@ func serve(plan *Plan, birth Birth) *failure {
 	if cfg.Base {
 		return offerBase()
 	}
+	sockets := openSockets()
 	if cfg.Announce {
 		send(&Message{Kind: Ready})
 	}
@@ -68,7 +69,7 @@ func serve(plan *Plan, birth Birth) *failure {
 	}
 	if len(order.Argv) == 0 { // a dry run
 		send(&Message{Kind: Started, Time: clock(clockMonotonic)})
-		send(&Message{Kind: Exited, Network: cfg.networkUse()})
+		send(&Message{Kind: Exited, Sockets: openSockets() - sockets})
 		return nil
 	}
 	program := launch(cfg, order)
@@ -94,17 +95,9 @@ func serve(plan *Plan, birth Birth) *failure {
 		MaxRSS:  used.Maxrss * 1024,
 		Time:    ended,
 		Starved: starved,
-		Network: cfg.networkUse(),
+		Sockets: openSockets() - sockets,
 	})
 	return nil
-}
-
-// networkUse is the digest by which the host finds out whether the program used a shared network namespace; 0 if the run has its own.
-func (c *Config) networkUse() int64 {
-	if !c.birth.Network {
-		return 0
-	}
-	return networkDigest()
 }
 
 // reap waits for everything in the sandbox. When the program has ended, the processes that it left are killed; the kill is

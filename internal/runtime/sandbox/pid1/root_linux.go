@@ -83,17 +83,14 @@ func offerBase() *failure {
 	if f := sealRoot(); f != nil {
 		return f
 	}
-	var namespaces [2]int
-	for i, name := range [...]string{"/proc/self/ns/mnt", "/proc/self/ns/net"} {
-		fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-		if err != nil {
-			return failed("open the namespace", name, err)
-		}
-		namespaces[i] = fd
+	const name = "/proc/self/ns/mnt"
+	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return failed("open the namespace", name, err)
 	}
-	ready := Message{Kind: Ready, Network: networkDigest()}
-	if err := syscall.Sendmsg(ControlFD, ready.encode(), syscall.UnixRights(namespaces[:]...), nil, 0); err != nil {
-		return failed("hand over the namespaces", "", err)
+	ready := Message{Kind: Ready}
+	if err := syscall.Sendmsg(ControlFD, ready.encode(), syscall.UnixRights(fd), nil, 0); err != nil {
+		return failed("hand over the namespace", name, err)
 	}
 	syscall.Read(ControlFD, make([]byte, 1))
 	return nil

@@ -117,7 +117,7 @@ func moveMount(tree int, target string) error {
 // raiseLoopback brings up the loopback device of the sandbox's network namespace, which is down in a new namespace: a
 // program can then talk to itself by 127.0.0.1 and ::1. The namespace has no other device.
 func raiseLoopback() error {
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0) // an internet socket would be recorded
 	if err != nil {
 		return err
 	}
@@ -141,36 +141,24 @@ func setns(fd int, kind uintptr) syscall.Errno {
 	return errno
 }
 
-// networkFiles show all traces that a program can leave in a network namespace. The first file counts each packet by the device, lo; the
-// packet counters in netstat add nothing. The next two count attempts to send without a route. Of the last only the first line is read,
-// the number of sockets: its other lines are for the whole machine.
-var networkFiles = [...]string{"/proc/net/dev", "/proc/net/snmp", "/proc/net/snmp6", "/proc/net/sockstat"}
-
-// networkDigest is a digest (FNV-1a) of the counters of this process's network namespace.
-func networkDigest() int64 {
-	digest := uint64(14695981039346656037)
-	buffer := make([]byte, 8<<10)
-	for i, name := range networkFiles {
-		fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-		if err != nil {
-			continue // without IPv6 its file is missing
-		}
-		for {
-			n, err := syscall.Read(fd, buffer)
-			if n <= 0 || err != nil {
-				break
-			}
-			for _, c := range buffer[:n] {
-				if i == len(networkFiles)-1 && c == '\n' {
-					break
-				}
-				digest = (digest ^ uint64(c)) * 1099511628211
-			}
-			if i == len(networkFiles)-1 {
-				break
-			}
-		}
+// openSockets returns the number of sockets of all kinds in this process's network namespace. If it cannot be read, each call returns
+// another number.
+func openSockets() (n int64) {
+	var buffer [128]byte
+	if fd, err := syscall.Open("/proc/net/sockstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
+		size, _ := syscall.Read(fd, buffer[:]) // "sockets: used 2\n…"
 		syscall.Close(fd)
+		for _, c := range buffer[:max(0, size)] {
+			if c == '\n' {
+				return n
+			}
+			if c >= '0' && c <= '9' {
+				n = 10*n + int64(c-'0')
+			}
+		}
 	}
-	return int64(digest)
+	unknownSockets++
+	return unknownSockets
 }
+
+var unknownSockets int64

@@ -174,7 +174,7 @@ func (z *zygote) bear() Born {
 
 // comeHome returns from the namespaces that a birth entered. A zygote that cannot return exits.
 func (z *zygote) comeHome() {
-	if z.birth.OntoBase && (setns(z.home[0], syscall.CLONE_NEWNS) != 0 || setns(z.home[1], syscall.CLONE_NEWNET) != 0) {
+	if z.birth.OntoBase && setns(z.home[0], syscall.CLONE_NEWNS) != 0 || z.birth.Network && setns(z.home[1], syscall.CLONE_NEWNET) != 0 {
 		syscall.Exit(1)
 	}
 }
