@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// delayed is a way to a PostgreSQL server on which a round trip takes longer by a given time. Bytes are passed on in their order, half of the
-// time after they came; they do not wait for those before, so that requests sent at once arrive at once.
+// delayed is a proxy to a PostgreSQL server that makes each round trip longer by a given time. It forwards bytes in their order, each half
+// of that time after it arrived; they do not wait for earlier ones, so that requests sent together arrive together.
 type delayed struct {
 	listener net.Listener
 	target   string // address of the server
 	half     time.Duration
 }
 
-// piece is what one read gave.
+// piece is the result of one read.
 type piece struct {
 	due   time.Time
 	bytes []byte
 }
 
-// piecesUnderWay is how many reads a direction may be behind: at 1 ms, and 32 KB each, 2 GB a second.
+// piecesUnderWay bounds the reads that one direction may buffer: at 1 ms and 32 KB each, 2 GB/s.
 const piecesUnderWay = 64
 
 // delay starts a proxy in front of PostgreSQL that makes each round trip longer, until the context ends. It returns the proxy's DSN.
@@ -60,7 +60,7 @@ func (d *delayed) serve(ctx context.Context) {
 	}
 }
 
-// pass carries one direction. The end of either closes both.
+// pass forwards one direction. The end of one side closes the other.
 func (d *delayed) pass(from, to net.Conn) {
 	pieces := make(chan piece, piecesUnderWay)
 	go func() {
@@ -83,6 +83,6 @@ func (d *delayed) pass(from, to net.Conn) {
 		}
 	}
 	_, _ = from.Close(), to.Close()
-	for range pieces { // until the reader has seen that
+	for range pieces { // until the reader has noticed it
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Bytes keep their order, and both directions take half of the round trip: in a bubble, whose clock stands still otherwise.
+// Bytes keep their order, and each direction takes half of the round trip; in a synctest bubble, whose clock advances only while
+// all wait.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &delayed{half: time.Millisecond / 2}

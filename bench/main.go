@@ -1,13 +1,13 @@
-// Command bench compares Pawl with its peers: the same workloads, through each one's own Go client, on the same
-// PostgreSQL server, in turn. It prints one table with absolute figures and their ratios.
+// Command bench compares Pawl with its peers: the same workloads, each through the peer's own Go client, on the same PostgreSQL server, one
+// after another. It prints one table with absolute figures and their ratios.
 //
 //	go run . -dsn postgres://… [-redis redis://…] [-rabbitmq amqp://…] [-peers pawl,river] [-workload noop,chain] [-rounds 5] [-latency 1ms] [-o markdown|json]
 //
-// The workload carriers has Pawl's worker in the server's process, over HTTP and behind Redis and RabbitMQ, beside a queue on each of the two; fleet has
-// ten thousand idle workers behind Redis, for which it needs maxclients 19000 and as many open files.
+// The workload carriers runs Pawl's worker in the server's process, over HTTP and behind Redis and RabbitMQ, and a plain queue on each of
+// the two; fleet has ten thousand idle workers behind Redis, and needs maxclients 19000 and as many open files.
 //
-// Every measurement is a process of its own on a database of its own, so that no peer pays for another's memory, tables
-// or connections. Figures of different runs are not comparable: the ratios within one are.
+// Every measurement is a process with its own database, so that no peer is slowed by another's memory, tables or connections. Only the
+// ratios within one run are comparable.
 package main
 
 import (

@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-run/pawl/bench/trial"
 )
 
-// allPeers are in the order of the table; Pawl first, which the ratios are of.
+// allPeers are in the order of the table; the ratios compare Pawl, the first, with the others.
 var allPeers = []string{"pawl", "river", "dbos", "goworkflows", "restate", "temporal"}
 
-// carriers are Pawl with its worker behind HTTP and behind brokers, and a queue on each of these brokers.
+// carriers are Pawl with its worker over HTTP and behind brokers, and a plain queue on each of these brokers.
 var carriers = []string{"pawl-http", "pawl-redis", "asynq", "pawl-rabbitmq", "amqploop"}
 
 var (
@@ -19,30 +19,30 @@ var (
 	throughRabbitMQ = map[string]bool{"pawl-rabbitmq": true, "amqploop": true}
 )
 
-// row is one workload under the name that it has in the table.
+// row is one workload under its name in the table.
 type row struct {
 	name string
 	trial.Workload
 	metrics []string // those worth a line
-	// slow is how much the slower peers do: enough for their medians, without waiting for minutes.
+	// slow is the number of operations for slower peers: enough for their medians, without waiting for minutes.
 	slow int
 }
 
-// group is what one process does, one thing after the other.
+// group is what one process runs, one workload after another.
 type group struct {
 	name  string
-	peers []string // who has such a thing
+	peers []string // peers that have the workloads
 	rows  []row
-	once  bool // in the first round only: it takes long
+	once  bool // only in the first round, because it takes long
 }
 
 var defaultGroups = []string{"noop", "steady", "latency", "chain", "replicas", "claim", "workers"}
 
-// slowPeers do tens where the others do thousands. River writes what has ended down four times a second when little has:
-// a wait for one takes as long.
+// slowPeers do tens of operations where the others do thousands. River records ended jobs only four times a second when
+// there are few: waiting for one takes as long.
 var slowPeers = []string{"asynq", "river", "goworkflows", "restate", "temporal"}
 
-// fewRounds are those of peers whose server takes longer to start than the others take for all of their work.
+// fewRounds is for peers whose server takes longer to start than the others take for all of their work.
 var fewRounds = map[string]int{"temporal": 2}
 
 var latencies = []string{trial.P50, trial.P99}
@@ -124,7 +124,7 @@ func (o *options) group(name string) (group, bool) {
 
 func (o *options) scaled(n int) int { return max(int(float64(n)*o.scale), 1) }
 
-// workloads are what the process of a peer is told to do.
+// workloads are the workloads for a peer's process.
 func (o *options) workloads(g group, peer string) []trial.Workload {
 	var ws []trial.Workload
 	for _, r := range g.rows {
@@ -139,12 +139,12 @@ func (o *options) workloads(g group, peer string) []trial.Workload {
 	return ws
 }
 
-// has reports whether a peer has such a workload: River has no workflows.
+// has reports whether a peer has a workload: River has no workflows.
 func has(peer, workload string) bool {
 	return peer != "river" || workload != trial.Chain && workload != trial.Fanout
 }
 
-// most is how long one process may take: what is slower is not going to end.
+// most bounds the time of one process: a slower one will not end.
 func (g group) most() time.Duration {
 	if g.once {
 		return time.Hour

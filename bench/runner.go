@@ -23,15 +23,15 @@ import (
 // cell is one figure of the table.
 type cell struct{ row, metric, peer string }
 
-// runner measures in turn and keeps what was measured.
+// runner measures the peers one after another and keeps the results.
 type runner struct {
 	options
 	measured    map[cell][]float64
-	skipped     map[string]string // why a peer is not in the table
+	skipped     map[string]string // the reason why a peer is not in the table
 	dir         string
 	programs    map[string]string // of peers that have one
 	server      string            // version of PostgreSQL
-	measuredDSN string            // DSN of the measured processes: of the proxy with -latency
+	measuredDSN string            // DSN for the measured processes: the proxy's with -latency
 	began       time.Time
 }
 
@@ -76,8 +76,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// turn is who is measured, in an order that differs by round: what is left of one peer's work on the server must not
-// always be paid by the same next one.
+// turn is the order of the peers, which differs by round: background work that one peer leaves on the server must
+// not always slow the same next peer.
 func (r *runner) turn(round int, g group) []string {
 	var peers []string
 	for _, p := range r.peers {
@@ -94,7 +94,8 @@ func (r *runner) turn(round int, g group) []string {
 	return peers
 }
 
-// prepare gets the programs of peers that are not in this one. Who cannot be had is left out, and the table says so.
+// prepare gets the programs of peers that are not part of this one. A peer whose program cannot be had is left out, and the table
+// says so.
 func (r *runner) prepare(ctx context.Context) {
 	r.programs = map[string]string{}
 	needed := func(peer string) bool {
@@ -113,7 +114,7 @@ func (r *runner) prepare(ctx context.Context) {
 	}
 }
 
-// buildTemporal builds the program of the module beside this one, from whose directory this program is run.
+// buildTemporal builds the program of the neighbouring module, relative to this program's working directory.
 func (r *runner) buildTemporal(ctx context.Context) (string, error) {
 	say("building temporal's server (minutes, the first time)")
 	program := filepath.Join(r.dir, "temporal")
@@ -123,7 +124,7 @@ func (r *runner) buildTemporal(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// installRestate has npm put Restate's server into the user's cache.
+// installRestate makes npm install Restate's server into the user's cache.
 func (r *runner) installRestate(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -178,7 +179,7 @@ func (r *runner) measure(ctx context.Context, g group, peer string, round int) (
 		done := context.WithoutCancel(ctx)
 		err = errors.Join(err, r.exec(done, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`, `DROP DATABASE IF EXISTS `+name+trial.SecondDatabase+` WITH (FORCE)`), os.RemoveAll(dir))
 	}()
-	// What the one before has left to be written is not to be paid by this one.
+	// Data that the previous process left unwritten must not count for this one.
 	if err := r.exec(ctx, `CHECKPOINT`); err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func (r *runner) measure(ctx context.Context, g group, peer string, round int) (
 	results, err := r.start(ctx, spec, g.most())
 	if err != nil {
 		if ctx.Err() != nil || peer == allPeers[0] {
-			return err // a table without Pawl is none
+			return err // a table without Pawl is useless
 		}
 		r.skipped[peer] = fmt.Sprintf("failed in %s: %v", g.name, err)
 		say("%s left out: %v", peer, err)
@@ -245,7 +246,7 @@ func (r *runner) start(ctx context.Context, spec trial.Spec, most time.Duration)
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, lastLine(errs.Bytes()))
 	}
-	// Some peers print to standard output, whatever logger they are given; the results are the last line.
+	// Some peers print to standard output even with another logger; the results are the last line.
 	var results []trial.Result
 	if err := json.Unmarshal([]byte(lastLine(out.Bytes())), &results); err != nil {
 		return nil, fmt.Errorf("read the trial's results: %w", err)
@@ -256,11 +257,11 @@ func (r *runner) start(ctx context.Context, spec trial.Spec, most time.Duration)
 	return results, nil
 }
 
-// onDatabase is the DSN of another database of the same server.
+// onDatabase is the DSN of another database on the same server.
 func onDatabase(dsn, name string) string {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme == "" {
-		return dsn + " dbname=" + name // a DSN of key=value words: the last one wins
+		return dsn + " dbname=" + name // in a key=value DSN, the last word wins
 	}
 	u.Path = "/" + name
 	return u.String()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/bench/trial"
 )
 
-// table is what is printed.
+// table is the output.
 type table struct {
 	Date       time.Time         `json:"date"`
 	Seconds    float64           `json:"seconds"`
@@ -24,7 +24,7 @@ type table struct {
 	System     string            `json:"system"`
 	Go         string            `json:"go"`
 	PostgreSQL string            `json:"postgresql"`
-	Latency    string            `json:"latency,omitempty"` // by which a round trip to PostgreSQL was made longer
+	Latency    string            `json:"latency,omitempty"` // added to each round trip to PostgreSQL
 	Peers      []string          `json:"peers"`
 	Versions   map[string]string `json:"versions"`
 	Skipped    map[string]string `json:"skipped,omitempty"`
@@ -37,7 +37,7 @@ type line struct {
 	Metric   string               `json:"metric"`
 	Median   map[string]float64   `json:"median"`
 	All      map[string][]float64 `json:"all"`
-	// Ratio is how many times better Pawl is than each peer: above 1 is better, whether more or less is.
+	// Ratio is how many times better Pawl is than each peer: above 1 is better, both for metrics to maximize and to minimize.
 	Ratio map[string]float64 `json:"ratio,omitempty"`
 }
 
@@ -46,7 +46,7 @@ var modules = map[string]string{
 	"restate": "github.com/restatedev/sdk-go", "asynq": "github.com/hibiken/asynq", "amqploop": "github.com/rabbitmq/amqp091-go",
 }
 
-// temporalVersion is the module that the program temporal is built with; it is not part of this one.
+// temporalVersion is the module with which the program temporal is built; it is not a dependency of this module.
 const temporalVersion = "go.temporal.io/server v1.32.0"
 
 func (r *runner) table() *table {
@@ -171,7 +171,7 @@ func (t *table) write(w io.Writer, format string) error {
 	return err
 }
 
-// figure shows a number with as many digits as mean something.
+// figure shows a number with its significant digits.
 func figure(v float64) string {
 	switch {
 	case v >= 100:

@@ -52,7 +52,7 @@ func openCodeEval(_ context.Context, o options) (peer, error) {
 	return e, nil
 }
 
-// read passes on the harness's answers, and ends all that wait when the harness has ended.
+// read forwards the harness's answers, and ends all calls that wait when the harness has ended.
 func (e *codeEval) read(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -83,7 +83,7 @@ func (e *codeEval) close() {
 
 func (e *codeEval) run(ctx context.Context, p program) error {
 	if p.imports != "" {
-		return errors.ErrUnsupported // the harness imports modules once for all of its forks
+		return errors.ErrUnsupported // the harness imports modules once for all its forks
 	}
 	request := map[string]any{"prompt": p.source, "completion": "", "test": "check = print", "entry_point": "None"}
 	if p.problem != nil {

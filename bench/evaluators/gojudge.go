@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// goJudge is a server of go-judge, which runs programs in containers of its own, asked over HTTP.
+// goJudge is a server of go-judge, which runs programs in its own containers, used over HTTP.
 type goJudge struct{ *service }
 
 func openGoJudge(ctx context.Context, o options) (peer, error) {
@@ -25,7 +25,7 @@ func openGoJudge(ctx context.Context, o options) (peer, error) {
 	return &goJudge{s}, nil
 }
 
-// judgeCommand is a command of go-judge. A file of files is standard input, output or error, in this order.
+// judgeCommand is a command of go-judge. The entries of files are standard input, output and error, in this order.
 type judgeCommand struct {
 	Args          []string             `json:"args"`
 	Env           []string             `json:"env"`
@@ -46,7 +46,7 @@ type judgeFile struct {
 
 func content(text string) judgeFile { return judgeFile{Content: &text} }
 
-// execute runs a command and returns its standard output and the files that it asked to keep.
+// execute runs a command and returns its standard output and the requested files.
 func (j *goJudge) execute(ctx context.Context, stdin string, c judgeCommand) (string, map[string]string, error) {
 	c.Env = []string{"PATH=/usr/bin:/bin"}
 	c.Files = []judgeFile{content(stdin), {Name: "stdout", Max: 1 << 20}, {Name: "stderr", Max: 1 << 20}}

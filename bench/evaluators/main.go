@@ -3,7 +3,7 @@
 //
 //	go run ./evaluators [-peers pawl,pool] [-rounds 3] [-go-judge PROGRAM] [-human-eval DIR] [-sandboxfusion URL] [-problems humaneval.jsonl]
 //
-// It works as root on Linux with /usr/bin/python3 and g++. ../README.md says how each peer is installed and what it isolates.
+// It must run as root on Linux with /usr/bin/python3 and g++. ../README.md says how each peer is installed and what it isolates.
 package main
 
 import (
@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// measure starts the peer, lets it do all workloads that it can do, and stops it.
+// measure starts the peer, runs all workloads that it supports, and stops it.
 func (c *column) measure(ctx context.Context, o options, work []workload) error {
 	p, err := open(ctx, c.name, o)
 	if err != nil {

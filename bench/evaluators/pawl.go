@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// pawl is a server of Pawl on SQLite with one slot for each processor, asked over HTTP.
+// pawl is a server of Pawl on SQLite with one slot per processor, used over HTTP.
 type pawl struct {
 	*service
 	warm bool
@@ -32,7 +32,7 @@ func openPawl(ctx context.Context, warm bool) (peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) // the server's program, which runs by then
+	defer os.RemoveAll(dir) // the server's program, which is running by then
 	program := filepath.Join(dir, "pawl")
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/pawl")
 	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")

@@ -21,8 +21,8 @@ import (
 type peer interface {
 	// run runs a program and returns an error if its result is wrong. Many clients call it at the same time.
 	run(ctx context.Context, p program) error
-	// cases compiles the C++ program sum and runs it n times, once for each input of sumInput; errors.ErrUnsupported if the peer has
-	// no way to compile once and run often.
+	// cases compiles the C++ program sum and runs it n times, once for each input of sumInput; it returns errors.ErrUnsupported if
+	// the peer cannot compile once and run often.
 	cases(ctx context.Context, n int) error
 	close()
 }
@@ -43,12 +43,12 @@ func open(ctx context.Context, name string, o options) (peer, error) { return pe
 // sum is the C++ program of the cases: it adds two numbers.
 const sum = "#include <iostream>\nint main() { long a, b; std::cin >> a >> b; std::cout << a + b << '\\n'; }\n"
 
-// sumInput is the input of case i of sum, and what it prints.
+// sumInput is the input of case i of sum, and its expected output.
 func sumInput(i int) (stdin, stdout string) {
 	return fmt.Sprintf("%d %d\n", i, 2*i), fmt.Sprintf("%d", 3*i)
 }
 
-// check compares what a program printed with what it should have printed.
+// check compares a program's output with the expected output.
 func check(got, want string) error {
 	if got = strings.TrimSpace(got); got != want {
 		return fmt.Errorf("a program printed %q instead of %q", got, want)
@@ -96,7 +96,7 @@ type service struct {
 	exited  chan struct{}
 }
 
-// start starts a server whose arguments depend on the address that it is to listen on, and waits until a path of it answers.
+// start starts a server whose arguments depend on its address, and waits until a path of it responds.
 func start(ctx context.Context, path, program string, args func(address, dir string) []string) (*service, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// pool starts processes, at most one for each processor at the same time, and isolates nothing: the bound of what isolation can reach.
+// pool starts processes, at most one per processor at a time, and isolates nothing: it is the upper bound for peers that isolate.
 type pool struct {
 	free chan struct{}
 }
@@ -26,7 +26,7 @@ func openPool(context.Context, options) (peer, error) {
 
 func (p *pool) close() {}
 
-// command runs a command in a directory and returns what it printed.
+// command runs a command in a directory and returns its output.
 func command(ctx context.Context, dir, stdin, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer

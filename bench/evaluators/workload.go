@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// program is one Python program. It is right if it exits with 0 and its standard output, without the white space around it, is stdout.
+// program is one Python program. Its result is right if it exits with 0 and its standard output, without surrounding white space,
+// is stdout.
 type program struct {
 	source string
 	stdout string
-	// imports is a module that most of the time of the program goes into; a peer with warm interpreters uses one that has imported it.
+	// imports is a module whose import takes most of the program's time; a peer with warm interpreters uses one that has imported it.
 	imports string
-	// problem is set for a program of HumanEval, for the harness that takes the parts.
+	// problem is set for a program of HumanEval, for a harness that needs its parts.
 	problem *problem
 }
 
@@ -33,7 +34,7 @@ type problem struct {
 	Test       string `json:"test"`
 }
 
-// workload is what one or more clients have a peer do, each client one program after the other.
+// workload is run by one or more clients, each of which runs one program after another.
 type workload struct {
 	name     string
 	clients  int
@@ -42,7 +43,7 @@ type workload struct {
 	metrics  []string
 }
 
-// The metrics. Processor time is that of the whole machine: of the peer, of the programs and of this client.
+// The metrics. Processor time is that of the whole machine: of the peer, the programs and this client.
 const (
 	p50       = "p50 ms"
 	p99       = "p99 ms"
@@ -88,11 +89,11 @@ func humanEval(path string) ([]program, error) {
 	return all, lines.Err()
 }
 
-// measure lets the peer do the workload, and returns its metrics. A program whose result is wrong is an error.
+// measure runs the workload on the peer, and returns its metrics. A program whose result is wrong is an error.
 func (w workload) measure(ctx context.Context, p peer) (map[string]float64, error) {
 	count := len(w.programs)
 	if w.cases == 0 {
-		if err := p.run(ctx, w.programs[0]); err != nil { // not measured: the first one fills caches
+		if err := p.run(ctx, w.programs[0]); err != nil { // not measured: the first run fills caches
 			return nil, err
 		}
 	} else {
@@ -135,8 +136,8 @@ func (w workload) measure(ctx context.Context, p peer) (map[string]float64, erro
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// machineTime is how long the machine's processors have worked since it started, by /proc/stat: its first line has the times of
-// user, nice, system, idle, iowait, irq and softirq in hundredths of a second.
+// machineTime is how long the machine's processors have worked since its start, from /proc/stat: the first line has the times
+// of user, nice, system, idle, iowait, irq and softirq in hundredths of a second.
 func machineTime() time.Duration {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {

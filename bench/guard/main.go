@@ -1,5 +1,5 @@
-// Command guard compares the published workloads of two builds of bench, a commit's and the release's, and appends their ratios to a history. The
-// bar is the release: a chain of commits that each lose 2 % does not pass.
+// Command guard compares the published workloads of two builds of bench, a commit's and the release's, and appends their ratios to a
+// history. The baseline is the release: a series of commits that each lose 2 % does not pass.
 //
 //	go run ./guard -release PROGRAM=NAME -commit PROGRAM=NAME [-rounds 5] [-history history.csv] [-workload noop,steady,latency,chain]
 package main
@@ -31,17 +31,17 @@ func main() {
 	}
 }
 
-// build is a program made of bench/ of some commit.
+// build is a program built from the bench/ of a commit.
 type build struct{ program, name string }
 
-// line is one figure that a build prints.
+// line is one figure in a build's output.
 type line struct {
 	Workload string
 	Metric   string
 	Median   map[string]float64
 }
 
-// compared are the metrics whose ratios are kept. More is better of those that end in /s, less of the others.
+// compared are the metrics whose ratios are recorded. Higher is better for those that end in /s, lower for the others.
 var compared = []string{"submitted/s", "completed/s", "p50 ms", "CPU µs each", "PostgreSQL µs each", "bytes each"}
 
 // figure is one metric of a workload, in each round.
@@ -102,7 +102,7 @@ func measure(ctx context.Context, b build, workloads, scale string) ([]line, err
 	return t.Lines, nil
 }
 
-// add puts the figures of one round behind those of the rounds before.
+// add adds the figures of one round.
 func add(all []*figure, lines []line, release bool) []*figure {
 	for _, l := range lines {
 		v, ok := l.Median["pawl"]
@@ -123,7 +123,7 @@ func add(all []*figure, lines []line, release bool) []*figure {
 	return all
 }
 
-// ratio is the commit's figure as a part of the release's: the ratio of medians, and the least and the most of single rounds.
+// ratio is the commit's figure relative to the release's: the ratio of medians, and the lowest and highest ratio of single rounds.
 func (f *figure) ratio() (ratio, least, most float64) {
 	var each []float64
 	for i := range min(len(f.release), len(f.commit)) {
@@ -140,7 +140,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// head names the columns of the history.
+// head is the header of the history.
 var head = []string{"date", "commit", "release", "machine", "workload", "metric", "of the commit", "of the release", "ratio", "least", "most"}
 
 func report(all []*figure, builds [2]build, history string) error {
@@ -156,13 +156,13 @@ func report(all []*figure, builds [2]build, history string) error {
 	}
 	w := csv.NewWriter(file)
 	if fresh {
-		_ = w.Write(head) // its error stays until Flush
+		_ = w.Write(head) // an error is kept until Flush
 	}
 	date, on := time.Now().UTC().Format(time.RFC3339), machine()
 	short := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 	for _, f := range all {
 		if len(f.release) == 0 || len(f.commit) == 0 {
-			continue // a workload that only one of them has
+			continue // only one of them has the workload
 		}
 		ratio, least, most := f.ratio()
 		fmt.Printf("| %s | %s | %s | %s | %.2f | %.2f to %.2f |\n", f.workload, f.metric, short(median(f.commit)), short(median(f.release)), ratio, least, most)
@@ -173,7 +173,7 @@ func report(all []*figure, builds [2]build, history string) error {
 	return errors.Join(w.Error(), file.Close())
 }
 
-// machine is the processors' number and kind: figures of different machines are not comparable.
+// machine is the number and model of the processors: figures of different machines are not comparable.
 func machine() string {
 	kind := runtime.GOARCH
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -1,5 +1,5 @@
-// Command temporal runs the workloads on Temporal: all services of its server in this process, on PostgreSQL, and a
-// worker written with its Go SDK. It is a program of its own because the server is ten times the size of all the rest.
+// Command temporal runs the workloads on Temporal: all services of its server in this process, on PostgreSQL, and a worker written with
+// its Go SDK. It is a separate program because the server is ten times as large as everything else.
 package main
 
 import (

@@ -25,7 +25,7 @@ const (
 	host      = "127.0.0.1"
 	namespace = "bench"
 	cluster0  = "active"
-	shards    = 4  // its own example for one machine
+	shards    = 4  // as in its example for one machine
 	maxConns  = 20 // the same
 )
 
@@ -49,7 +49,7 @@ func startServer(ctx context.Context, dsn string) (_ temporal.Server, address st
 	}
 	ns, err := sqlite.NewNamespaceConfig(cluster0, namespace, false, nil)
 	if err == nil {
-		// The package is named for another database, but speaks to any.
+		// The package is named after another database, but works with any.
 		err = sqlite.CreateNamespaces(main, ns)
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func startServer(ctx context.Context, dsn string) (_ temporal.Server, address st
 	return s, address, nil
 }
 
-// databases makes the second database that Temporal wants and describes both.
+// databases creates the second database that Temporal needs and describes both.
 func databases(ctx context.Context, dsn string) (main, visibility *config.SQL, err error) {
 	parsed, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -134,8 +134,7 @@ func configuration(main, visibility *config.SQL) (*config.Config, string, error)
 	}, address, nil
 }
 
-// freePorts finds ports that nobody listens on, below those that the system gives to clients: Temporal keeps them in two
-// bytes with a sign.
+// freePorts finds ports without a listener, below those that the system assigns to clients: Temporal stores ports in 16 bits with a sign.
 func freePorts(n int) ([]int, error) {
 	const first, beyond, tries = 10_000, 32_000, 1000
 	var free []int

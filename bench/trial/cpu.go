@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Meter measures the processor's time that work takes: in this process, and in the server's for this database while their
-// connections live. On a busy machine it says more than the clock does.
+// Meter measures processor time: of this process, and of the server's processes for this database while their connections
+// exist. On a busy machine it is more reliable than wall time.
 type Meter struct {
 	database string
 	own      time.Duration
@@ -30,8 +30,8 @@ func NewMeter(dsn string) *Meter {
 	return m
 }
 
-// Stop adds what n of something have taken, each, in microseconds. The server's part is left out where it cannot be seen: on
-// another host, on another system than Linux.
+// Stop adds the processor time per item, for n items, in microseconds. The server's part is omitted where it cannot be seen:
+// on another host, or on a system other than Linux.
 func (m *Meter) Stop(r Result, n int) {
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(max(n, 1)) }
 	r[CPU] = each(ownCPU() - m.own)
@@ -51,7 +51,7 @@ func ownCPU() time.Duration {
 // tick is the unit of /proc/*/stat on every Linux that Go runs on.
 const tick = 10 * time.Millisecond
 
-// serverCPU sums up the server's processes that work for a database; their titles name it.
+// serverCPU adds up the server's processes for a database; their titles contain its name.
 func serverCPU(database string) (sum time.Duration) {
 	titles, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || database == "" {
@@ -60,13 +60,13 @@ func serverCPU(database string) (sum time.Duration) {
 	for _, path := range titles {
 		title, err := os.ReadFile(path)
 		if err != nil || !bytes.HasPrefix(title, []byte("postgres: ")) || !bytes.Contains(title, []byte(" "+database+" ")) {
-			continue // one that has ended meanwhile, or another
+			continue // ended meanwhile, or another program
 		}
 		stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
 		if err != nil {
 			continue
 		}
-		// The name in parentheses may hold anything; user and system time are the 12th and 13th words after it.
+		// The name in parentheses may contain anything; user and system time are the 12th and 13th words after it.
 		words := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(words) < 13 {
 			continue

@@ -8,20 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Size is how many bytes all tables and indexes of the database have that are not the server's own.
+// Size is the size in bytes of all tables and indexes of the database except the system's.
 func Size(ctx context.Context, dsn string) (bytes int64, err error) {
 	return ask(ctx, dsn, `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
 		JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg_toast%'`)
 }
 
-// DeadlockCount is how many deadlocks the server has found in the database.
+// DeadlockCount is the number of deadlocks that the server has detected in the database.
 func DeadlockCount(ctx context.Context, dsn string) (int64, error) {
 	return ask(ctx, dsn, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`)
 }
 
-// Settle lets the server do at once what it would do in the minutes after much has been written: what it costs belongs to
-// the writing, not to what is measured next.
+// Settle makes the server do at once the work that it would do in the minutes after many writes: its cost belongs to
+// those writes and not to the next measurement.
 func Settle(ctx context.Context, dsn string) error {
 	c, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -48,8 +48,8 @@ func ask(ctx context.Context, dsn, query string) (n int64, err error) {
 	return n, nil
 }
 
-// HoldSnapshot opens a transaction elsewhere that sees the database as it is now and does nothing more. It returns when
-// that has lasted for the time given; release ends it.
+// HoldSnapshot opens a transaction on another connection with a snapshot of the database, and leaves it idle. It
+// returns after the given time; release ends the transaction.
 func HoldSnapshot(ctx context.Context, dsn string, lasts time.Duration) (release func(), err error) {
 	c, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -74,5 +74,5 @@ func HoldSnapshot(ctx context.Context, dsn string, lasts time.Duration) (release
 	}
 }
 
-// SecondDatabase ends the name of the database that some peers make beside the one they are given.
+// SecondDatabase is the suffix of the second database that some peers create.
 const SecondDatabase = "_visibility"

@@ -1,5 +1,5 @@
-// Package trial is the contract between the program that compares and the processes it starts: one process works off a
-// few workloads for one peer on a database of its own, and prints what it measured.
+// Package trial is the interface between the comparing program and the processes that it starts: one process runs a
+// few workloads for one peer on its own database, and prints its measurements.
 package trial
 
 import (
@@ -20,32 +20,32 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Workload is one thing to be done and measured.
+// Workload is one thing to run and measure.
 type Workload struct {
 	Name    string
 	Count   int           // how many
-	Clients int           // how many submit at once, where clients submit one at a time
+	Clients int           // number of concurrent clients, where clients submit one at a time
 	Width   int           // of a fan-out
-	Load    int           // what is put into the database first: queued or finished executions
-	Servers int           // how many servers share the database
-	Slots   int           // how many executions Pawl's workers run at once
-	Idle    time.Duration // how long a transaction has been idle elsewhere when the work begins
-	Pace    int           // executions per second that are worked off meanwhile; 0: as many as can be
+	Load    int           // what the database contains at first: queued or finished executions
+	Servers int           // number of servers that share the database
+	Slots   int           // concurrent executions of Pawl's workers
+	Idle    time.Duration // how long a transaction on another connection has been idle when the work starts
+	Pace    int           // executions per second that are processed meanwhile; 0: as many as possible
 }
 
-// The workloads that a peer may be given.
+// The workloads of a peer.
 const (
-	Noop     = "noop"     // Count executions that do nothing, submitted in bulk, then worked off
+	Noop     = "noop"     // Count executions that do nothing, submitted in bulk, then processed
 	Steady   = "steady"   // Clients submit Count executions one at a time while workers run
-	Alone    = "alone"    // one client submits one, learns of its end, submits the next
-	Chain    = "chain"    // workflows of three steps, one after another; Clients at a time
-	Fanout   = "fanout"   // workflows of one step, then Width at once, then one
-	Claim    = "claim"    // how long taking one execution lasts, with Load others queued
+	Alone    = "alone"    // one client submits one execution, waits for its end, and submits the next
+	Chain    = "chain"    // workflows of three consecutive steps; Clients at a time
+	Fanout   = "fanout"   // workflows of one step, then Width steps at once, then one
+	Claim    = "claim"    // the time to claim one execution, with Load others queued
 	Finished = "finished" // Noop with Load finished executions in the tables
 	Workers  = "workers"  // Load workers have nothing to do for Count seconds
 )
 
-// Result is what a workload showed, by metric.
+// Result is the result of a workload, by metric.
 type Result map[string]float64
 
 // Metrics. Times are milliseconds.
@@ -58,35 +58,35 @@ const (
 	RSS       = "peak RSS MB"
 	Deadlocks = "deadlocks"
 	CPU       = "CPU µs each"        // of the peer's process
-	ServerCPU = "PostgreSQL µs each" // of the server's processes for its database
-	Core      = "% of a core"        // of the peer's process and of PostgreSQL's for its database
+	ServerCPU = "PostgreSQL µs each" // the server's processes for its database
+	Core      = "% of a core"        // the peer's process and PostgreSQL's for its database
 	RedisCore = "Redis % of a core"
 	Lost      = "sessions lost"
 )
 
-// Spec is what one process is to do.
+// Spec is the order for one process.
 type Spec struct {
 	Peer       string
-	DSN        string // of a database that has no other user
+	DSN        string // a database without other users
 	Workloads  []Workload
 	Dir        string // for files; removed afterwards
-	Server     string // the peer's server program, for those that have one
-	Committers int    // how many transactions one of Pawl's servers runs side by side
-	Redis      string // URL of a Redis, with a namespace of the trial's own
+	Server     string // the peer's server program, if it has one
+	Committers int    // concurrent transactions of one of Pawl's servers
+	Redis      string // URL of a Redis, with a namespace for the trial
 	RabbitMQ   string // and of a RabbitMQ
-	Profile    string // where to write a CPU profile; "" writes none
+	Profile    string // file for a CPU profile; "": none
 }
 
-// Peer runs workloads. It is asked for one at a time.
+// Peer runs workloads. It is called for one at a time.
 type Peer interface {
 	Run(ctx context.Context, w Workload) (Result, error)
 	Close()
 }
 
-// ErrUnsupported means that a peer has no such thing.
+// ErrUnsupported means that a peer does not have the workload.
 var ErrUnsupported = errors.New("this peer has no such workload")
 
-// Serve does what the specification says and prints the results, one for each workload, as JSON.
+// Serve runs the workloads of the specification and prints the results, one for each workload, as JSON.
 func Serve(spec string, open func(context.Context, Spec) (Peer, error)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -144,8 +144,8 @@ func profile(path string) (stop func(), err error) {
 	}, nil
 }
 
-// Loop has clients that each do one, wait for its end, and do the next, until w.Count are done. The first few are not
-// counted: connections open, caches fill. The DSN names the database whose processes work for it; "" is none.
+// Loop runs clients that each do one operation, wait for its end, and do the next, until w.Count are done. The first few are not counted,
+// while connections open and caches fill. The DSN names the database whose processor time is measured; "": none.
 func Loop(ctx context.Context, dsn string, w Workload, one func(context.Context) error) (Result, error) {
 	warm := w
 	warm.Count = min(max(w.Count/10, w.Clients, 1), 20*max(w.Clients, 1))
@@ -163,7 +163,7 @@ func Loop(ctx context.Context, dsn string, w Workload, one func(context.Context)
 	return r, nil
 }
 
-// Backlog fills a queue with n tasks, and then has workers, which work starts and stop ends, work it off.
+// Backlog fills a queue with n tasks, and then runs workers, which work starts and stop ends, until they are done.
 func Backlog(dsn string, n int, fill func() error, work func() (stop func(), err error), drain func() error) (Result, error) {
 	begin := time.Now()
 	if err := fill(); err != nil {
@@ -185,8 +185,8 @@ func Backlog(dsn string, n int, fill func() error, work func() (stop func(), err
 	return r, nil
 }
 
-// Stream has clients that each submit one task after the other while workers run, and waits until all have ended. What Loop calls completed
-// is submitted here.
+// Stream runs clients that each submit one task after another while workers run, and waits until all have ended. The metric that Loop calls
+// completed is called submitted here.
 func Stream(ctx context.Context, dsn string, w Workload, submit func(context.Context) error, drain func(submitted int64) error) (Result, error) {
 	var submitted atomic.Int64 // the warming up included
 	begin := time.Now()
@@ -239,7 +239,7 @@ func (r Result) Latency(ds []time.Duration) {
 	r[P50], r[P99] = at(0.50), at(0.99)
 }
 
-// peakRSS is the most memory that this process has had, in MB.
+// peakRSS is the peak memory of this process in MB.
 func peakRSS() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Names are names of which one may have been meant, prepared for many questions: a document may have 9,000 tasks and name hundreds of
-// others.
+// Names are candidates for a misspelt name, prepared for many look-ups: a document may have 9,000 tasks and mention hundreds of others.
 type Names struct {
 	known   []string
 	lower   []string // the same in lower case
-	letters []uint64 // the letters of each, a bit for each
+	letters []uint64 // the letters of each, as bits
 }
 
-// NamesOf prepares names. Of several that are equally near the first is offered.
+// NamesOf prepares names. Of equally near names the first is suggested.
 func NamesOf(known []string) *Names {
 	n := &Names{known: known, lower: make([]string, len(known)), letters: make([]uint64, len(known))}
 	for i, k := range known {
@@ -25,7 +24,7 @@ func NamesOf(known []string) *Names {
 	return n
 }
 
-// lettersOf has a bit for each byte of a text, of 64 by which bytes are told apart.
+// lettersOf has a bit for each byte of a text, taken modulo 64.
 func lettersOf(s string) (set uint64) {
 	for i := range len(s) {
 		set |= 1 << (s[i] % 64)
@@ -33,13 +32,13 @@ func lettersOf(s string) (set uint64) {
 	return set
 }
 
-// Nearest asks whether the closest of the names was meant; it is empty when none is close.
+// Nearest suggests the closest of the names; it is empty if none is close.
 func (n *Names) Nearest(name string) string {
 	best, least := -1, 1+min(3, max(1, len(name)/3))
 	name = strings.ToLower(name)
 	letters := lettersOf(name)
 	for i, k := range n.lower {
-		// Replacing a letter takes one away and adds one: a distance of d changes 2·d bits at the most.
+		// Replacing a letter removes one and adds one: a distance of d changes at most 2·d bits.
 		if k == "" || bits.OnesCount64(letters^n.letters[i]) > 2*(least-1) {
 			continue
 		}
@@ -53,7 +52,7 @@ func (n *Names) Nearest(name string) string {
 	return fmt.Sprintf("did you mean %q?", n.known[best])
 }
 
-// NearestOr is Nearest, and lists the names behind an introduction when none is close.
+// NearestOr is Nearest, or lists the names after an introduction if none is close.
 func (n *Names) NearestOr(name, intro string) string {
 	if s := n.Nearest(name); s != "" || len(n.known) == 0 {
 		return s
@@ -65,22 +64,22 @@ func (n *Names) NearestOr(name, intro string) string {
 	return intro + " " + strings.Join(known, ", ")
 }
 
-// Nearest is Nearest of names that are asked once.
+// Nearest is Names.Nearest for a single look-up.
 func Nearest(name string, known []string) string { return NamesOf(known).Nearest(name) }
 
-// NearestOr is NearestOr of names that are asked once.
+// NearestOr is Names.NearestOr for a single look-up.
 func NearestOr(name string, known []string, intro string) string {
 	return NamesOf(known).NearestOr(name, intro)
 }
 
-// mostListed is how many names a fix lists; a longer list is not read.
+// mostListed is the number of names that a fix lists; people do not read a longer list.
 const mostListed = 24
 
 // OneOf lists choices.
 func OneOf(names []string) string { return "one of " + strings.Join(names, ", ") }
 
-// distance is the number of letters to insert, delete, replace or swap between
-// a and b; it gives up, returning limit, when it is not below limit.
+// distance is the number of letters to insert, delete, replace or swap between a and b; if that is
+// not below limit, it stops and returns limit.
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d >= limit || -d >= limit || len(a) > 64 || len(b) > 64 {
 		return limit

@@ -1,4 +1,4 @@
-// Package problem is what is wrong with an input: the place, the value, what is wrong with it, and what to do about it. Documents,
+// Package problem describes what is wrong with an input: the place, the value, the fault, and what to do about it. Documents,
 // requests and configurations report their problems in this form, all of them at once. It is pure.
 package problem
 
@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with an input.
+// Problem is one fault of an input.
 type Problem struct {
 	// Path is the place in the input's structure: "labels.team", "executions[3].timeout", `files["a.txt"]`.
 	Path string
 	// Value is the value at fault as it was written, shortened.
 	Value string
-	// Message says what is wrong with which value, Fix what to do about it.
+	// Message says what is wrong with the value, Fix what to do about it.
 	Message string
 	Fix     string
 	// File, Line and Column are the place in the input's text. Lines and columns count from 1, columns in characters; a zero Line is
@@ -26,7 +26,7 @@ type Problem struct {
 	Column int
 }
 
-// String writes the problem on one line: file:line:column, path, message and fix, as far as they are known.
+// String writes the problem on one line: file:line:column, path, message and fix, as far as known.
 func (p Problem) String() string {
 	var b strings.Builder
 	if at := Place(p.File, p.Line, p.Column); at != "" {
@@ -42,7 +42,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Place writes a place in a text as file:line:column, leaving out what is unknown.
+// Place writes a place in a text as file:line:column, without unknown parts.
 func Place(file string, line, column int) string {
 	place := file
 	for _, n := range []int{line, column} {
@@ -57,11 +57,10 @@ func Place(file string, line, column int) string {
 	return place
 }
 
-// List is everything that is wrong with an input. It is an error.
+// List is all problems of an input. It is an error.
 type List []Problem
 
-// Error writes one problem after the other, each on a line of its own.
-// Err is the list as an error, nil where it is empty.
+// Error writes the problems, each on its own line. Err is the list as an error, nil if it is empty.
 func (l List) Err() error {
 	if len(l) == 0 {
 		return nil
@@ -77,7 +76,7 @@ func (l List) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted orders the problems by place and drops repetitions.
+// Sorted orders the problems by place and removes duplicates.
 func (l List) Sorted() List {
 	slices.SortStableFunc(l, func(a, b Problem) int {
 		return cmp.Or(
@@ -87,7 +86,7 @@ func (l List) Sorted() List {
 	return slices.Compact(l)
 }
 
-// Join is the path of a member of what lies at path: "a.b", or `a["b c"]` for a name that has other characters than letters,
+// Join is the path of a member of the value at path: "a.b", or `a["b c"]` for a name with characters other than letters,
 // digits, "_" and "-".
 func Join(path, name string) string {
 	switch {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Process is one life of a program that a test has started. It is killed at the end of the test.
+// Process is a program that a test has started. It is killed at the end of the test.
 type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
-	err   error // how it ended; written before ended is closed
+	err   error // its exit error; written before ended is closed
 }
 
-// Announced starts pawl with arguments, copies its standard error to the output of the test, and waits until a line of that matches. It
+// Announced starts pawl with arguments, copies its standard error to the output of the test, and waits for a line that matches. It
 // returns the last group of the match.
 func Announced(t testing.TB, cmd *exec.Cmd, announcement *regexp.Regexp) (*Process, string) {
 	t.Helper()
@@ -61,14 +61,14 @@ func (p *Process) Kill() {
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)
 	select {
 	case <-p.ended:
-	case <-time.After(10 * time.Second): // a process of its own holds its standard error
+	case <-time.After(10 * time.Second): // one of its child processes holds its standard error
 	}
 }
 
 // Signal sends the process a signal.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// Wait waits for the end of the process, and returns how it ended.
+// Wait waits for the end of the process, and returns its exit error.
 func (p *Process) Wait() error {
 	<-p.ended
 	return p.err

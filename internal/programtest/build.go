@@ -1,5 +1,5 @@
-// Package programtest builds pawl for the tests that start it as a process of its own, finds ports for what tests start, and ties such
-// processes to the test binary: one that is killed, or that runs into its time limit, leaves no server and no worker behind.
+// Package programtest builds pawl for the tests that start it as a separate process, finds ports for such processes, and ties them to
+// the test binary: one that is killed, or that exceeds its time limit, leaves no server and no worker behind.
 package programtest
 
 import (
@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// dirVar names the directory that test binaries of one `make test` share, so that pawl is linked once for all of them and not
-// once for each package, which takes 4 s of a processor. scripts/with-services sets it to an empty directory.
+// dirVar names the directory that the test binaries of one `make test` share, so that pawl is linked once and not once per
+// package, which takes 4 s of a processor. scripts/with-services sets it to an empty directory.
 const dirVar = "PAWL_TEST_PROGRAMS"
 
 var built struct {
 	sync.Mutex
-	dir   string            // made by this process; empty: none, or the one of dirVar
+	dir   string            // created by this process; empty: none, or the one of dirVar
 	paths map[string]string // by build tags
 }
 
 // Pawl returns the path of cmd/pawl, built with the given build tags and without C. The first call for a set of tags builds it; it
-// is safe to call from several tests at once. Remove removes what it has built.
+// is safe to call from several tests at once. Remove removes what it built.
 func Pawl(tags ...string) (string, error) {
 	built.Lock()
 	defer built.Unlock()
@@ -55,7 +55,7 @@ func Pawl(tags ...string) (string, error) {
 	return path, nil
 }
 
-// Remove removes the programs that Pawl has built for this process alone. Call it at the end of TestMain.
+// Remove removes the programs that Pawl has built for this process only. Call it at the end of TestMain.
 func Remove() {
 	built.Lock()
 	defer built.Unlock()
@@ -65,7 +65,7 @@ func Remove() {
 	built.dir, built.paths = "", nil
 }
 
-// build builds the program unless another test binary has done so. Two that want it at once wait for one build.
+// build builds the program unless another test binary has done so. Concurrent callers wait for one build.
 func build(path, tags string) error {
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
@@ -84,7 +84,7 @@ func build(path, tags string) error {
 	return os.Rename(path+".new", path)
 }
 
-// root is the directory of Pawl's module, seen from a test's working directory, which may be in another module (e2e/browser).
+// root is the directory of Pawl's module, relative to a test's working directory, which may be in another module (e2e/browser).
 func root() string {
 	dir, err := os.Getwd()
 	for err == nil && dir != filepath.Dir(dir) {
@@ -96,7 +96,7 @@ func root() string {
 	return ""
 }
 
-// lockFile opens the file, which is made if need be, and holds its lock until it is closed.
+// lockFile opens the file, creates it if necessary, and holds its lock until it is closed.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -109,14 +109,14 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// EndWith ends this process once the process with the given id, written in decimal, is gone. A test binary that acts as pawl calls it
-// in a goroutine: shells stand between it and the test that has started it, so the kernel does not tell it of that test's end.
+// EndWith ends this process once the process with the given decimal id is gone. A test binary that acts as pawl calls it in a
+// goroutine: a shell is between it and the test that started it, so the kernel does not notify it of that test's end.
 func EndWith(id string) {
 	pid, err := strconv.Atoi(id)
 	if err != nil {
 		return
 	}
-	for !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) { // of another user's process: EPERM
+	for !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) { // EPERM means that the process is another user's
 		time.Sleep(time.Second)
 	}
 	os.Exit(1)

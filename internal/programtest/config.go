@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// ConfigHome is a new directory for XDG_CONFIG_HOME of a program, without Pawl's configuration, and in which the go command does not count
-// its calls. pawl asks the go command for its version; it writes these counts in a process that outlives both, into a directory that the
-// end of the test is removing.
+// ConfigHome is a new directory for a program's XDG_CONFIG_HOME, without a configuration of Pawl, and with the go command's telemetry
+// switched off. pawl asks the go command for its version, and the go command writes telemetry from a process that outlives both, into a
+// directory that the end of the test is removing.
 func ConfigHome(t *testing.T) string {
 	t.Helper()
 	home := t.TempDir()

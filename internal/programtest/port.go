@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// FreePort is a port of 127.0.0.1 at which nothing listens. It is below 32768, from where on the kernel gives ports to outgoing
-// connections and to listeners without a port of their own, so none of these takes it before the program of the test listens, or while
-// that program is started again.
+// FreePort is a port of 127.0.0.1 without a listener. It is below 32768, the start of the ports that the kernel assigns to outgoing
+// connections and to listeners without a fixed port, so none of these takes it before the test's program listens, or while that
+// program is restarted.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 50 {

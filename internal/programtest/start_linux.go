@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// starter is the one thread that starts processes. The kernel sends the signal of Pdeathsig when the *thread* ends that has
-// started the process, and Go ends threads whenever it likes, so this one is locked to a goroutine that never ends.
+// starter is the thread that starts all processes. The kernel sends the signal of Pdeathsig when the *thread* that started
+// the process ends, and Go may end threads at any time, so this one is locked to a goroutine that never ends.
 var starter = sync.OnceValue(func() chan func() {
 	work := make(chan func())
 	go func() {
@@ -20,7 +20,7 @@ var starter = sync.OnceValue(func() chan func() {
 	return work
 })
 
-// Start starts the command like cmd.Start, and has the kernel kill it when this process ends, however that happens.
+// Start starts the command like cmd.Start, and makes the kernel kill it when this process ends for any reason.
 func Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

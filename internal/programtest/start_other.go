@@ -4,5 +4,5 @@ package programtest
 
 import "os/exec"
 
-// Start starts the command. Only Linux can end it with this process.
+// Start starts the command. Only Linux can tie it to the end of this process.
 func Start(cmd *exec.Cmd) error { return cmd.Start() }

@@ -1,4 +1,4 @@
-// Package score estimates how good the writers of programs are, from how many of their programs passed. It is pure.
+// Package score estimates the quality of models or other authors of programs from how many of their programs passed. It is pure.
 package score
 
 import (
@@ -8,20 +8,20 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// verdicts are those that say something of a program. With any other one the box or the grader broke, or a person has ended it.
+// verdicts are the verdicts that are about the program. With any other verdict the sandbox or the grader failed, or a user ended the run.
 var verdicts = []string{api.VerdictOK, api.WrongAnswer, "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit",
 	api.CompileError, api.SyntaxError, "invalid_output"}
 
-// Judged reports whether a verdict says something of the program.
+// Judged reports whether a verdict is about the program.
 func Judged(verdict string) bool { return slices.Contains(verdicts, verdict) }
 
 // Tally counts the judged programs of one task.
 type Tally struct{ Total, Passed int }
 
-// PassAt estimates pass@k without bias, as the mean over the tasks of 1 - C(n-c, k) / C(n, k). There is none where a task has fewer than k
-// programs, or where there are no tasks.
+// PassAt is the unbiased estimate of pass@k: the mean over the tasks of 1 - C(n-c, k) / C(n, k). ok is false if a task has fewer than k
+// programs, or if there are no tasks.
 func PassAt(k int, tasks map[string]Tally) (value float64, ok bool) {
-	for _, id := range slices.Sorted(maps.Keys(tasks)) { // sums of floating point depend on the order
+	for _, id := range slices.Sorted(maps.Keys(tasks)) { // sums of floating-point numbers depend on the order
 		t := tasks[id]
 		if t.Total < k {
 			return 0, false

@@ -1,5 +1,5 @@
-// Package secret gives out the secrets of this process: environment variables and files that its operator has named, and nothing
-// else that the process could read.
+// Package secret gives access to the secrets of this process: the environment variables and files that its operator has named,
+// and nothing else that the process could read.
 package secret
 
 import (
@@ -19,18 +19,18 @@ import (
 // Grants are the secrets that may be used.
 type Grants []grant
 
-// grant is a secret that may be used for a server, or within this process.
+// grant allows a secret to be used for a server, or within this process.
 type grant struct {
-	name string // of an environment variable, or an absolute path
+	name string // environment variable, or absolute path
 	host string // "": any server; Hooks: none
-	port string // "": that of the scheme
+	port string // "": the scheme's default
 }
 
-// Hooks stands in the place of a server for what verifies requests to webhooks: such a secret is for use within this process.
+// Hooks replaces the host for secrets that verify requests to webhooks: such a secret may only be used within this process.
 const Hooks = "hooks"
 
-// Parse reads grants, each as NAME, NAME@host, NAME@host:port or NAME@hooks, where NAME is an environment variable or an absolute path.
-// The host may be an address, one of IPv6 with or without brackets.
+// Parse parses grants, each as NAME, NAME@host, NAME@host:port or NAME@hooks, where NAME is an environment variable or an absolute
+// path. The host may be an address; IPv6 addresses may be in brackets.
 func Parse(texts []string) (Grants, error) {
 	var all Grants
 	for _, text := range texts {
@@ -68,9 +68,9 @@ func parse(text string) (grant, error) {
 
 func isFile(name string) bool { return strings.HasPrefix(name, "/") }
 
-// Error is why a secret is not given out.
+// Error is the reason why a secret is refused.
 type Error struct {
-	// Absent says that the operator allows it, and that it is not there: it may be there later.
+	// Absent means that the operator allows the secret, but it does not exist: it may exist later.
 	Absent  bool
 	Message string
 	Fix     string
@@ -78,7 +78,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message + " (" + e.Fix + ")" }
 
-// For is the secret of a name, to be sent to a server or to sign what is sent there. The error is an *Error.
+// For is the named secret, to be sent to a server or to sign what is sent there. The error is an *Error.
 func (all Grants) For(name string, server *url.URL) (string, error) {
 	no := &Error{Message: "the operator does not let tasks use it for " + server.Host, Fix: "name one that is allowed there"}
 	for _, g := range all {
@@ -94,7 +94,7 @@ func (all Grants) For(name string, server *url.URL) (string, error) {
 	return "", no
 }
 
-// Here is the secret of a name for use within this process. A grant for servers does not allow that. The error is an *Error.
+// Here is the named secret for use within this process. A grant for servers does not allow that. The error is an *Error.
 func (all Grants) Here(name string) (string, error) {
 	for _, g := range all {
 		if g.name == name && g.here() {
@@ -104,13 +104,15 @@ func (all Grants) Here(name string) (string, error) {
 	return "", &Error{Message: "the operator does not let documents use it", Fix: "name one that is allowed, or add " + name + "@" + Hooks + " to the setting webhook_secrets of the server"}
 }
 
-// here reports whether a grant is for use within this process alone: what verifies requests is not sent, and signs nothing that is.
+// here reports whether a grant is only for use within this process: a secret that verifies requests is not sent, and does not
+// sign what is sent.
 func (g *grant) here() bool { return g.host == Hooks && g.port == "" }
 
-// fileLimit is how many bytes of a file are read for a secret.
+// fileLimit bounds the bytes of a file that are read for a secret.
 const fileLimit = 64 << 10
 
-// value reads the secret each time: files are replaced while the process runs, and what is kept nowhere is in no dump.
+// value reads the secret at every use: files are replaced while the process runs, and a secret that is not kept in memory is not
+// in a dump.
 func (g *grant) value() (string, error) {
 	if !isFile(g.name) {
 		if v := os.Getenv(g.name); v != "" {
@@ -138,8 +140,8 @@ func (g *grant) value() (string, error) {
 	return v, nil
 }
 
-// refuses says why a secret does not go to a server on its host; "" when it does. In clear it would be read on the way, and
-// another port may be another program.
+// refuses is the reason why a secret must not be sent to a server on its host; "" if it may. Unencrypted, it could be read
+// in transit, and another port may belong to another program.
 func (g *grant) refuses(server *url.URL) string {
 	if g.host == "" {
 		return ""

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Fault is something wrong with a Hook.
+// Fault is one fault of a Hook.
 type Fault struct {
-	Field   string // as documents call it: signed, timestamp
+	Field   string // in documents: signed, timestamp
 	Message string
 	Fix     string
 }
 
-// mostTolerance bounds Tolerance: a request may be sent again for as long as its time is accepted.
+// mostTolerance bounds Tolerance: a request can be replayed for as long as its time is accepted.
 const mostTolerance = 24 * time.Hour
 
-// Check returns what is wrong with how a hook says that requests are signed.
+// Check returns the faults of a hook.
 func (h *Hook) Check() (faults []Fault) {
 	fault := func(field, message, fix string) { faults = append(faults, Fault{field, message, fix}) }
 	if h.Tolerance < 0 || h.Tolerance > mostTolerance {
@@ -58,7 +58,7 @@ func (h *Hook) Check() (faults []Fault) {
 	return faults
 }
 
-// taken are the fields that schemes take beside the secrets, and tolerance where they sign a time.
+// taken are the fields that schemes use besides the secrets, and besides tolerance if they sign a time.
 var taken = map[Scheme][]string{
 	HMAC:   {"header", "encoding", "prefix", "signed", "timestamp", "id"},
 	Token:  {"header", "prefix", "id"},
@@ -97,7 +97,7 @@ func (h *Hook) checkHMAC() (faults []Fault) {
 	return faults
 }
 
-// headerName reports whether a text is a token, as names of headers are.
+// headerName reports whether a text is a token, as required for header names.
 func headerName(s string) bool {
 	for _, r := range s {
 		switch {

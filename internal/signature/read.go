@@ -28,8 +28,8 @@ func (h *Hook) read(header Header, body []byte) (*claim, error) {
 	return nil, fmt.Errorf("verify: there is no scheme %q", h.Scheme)
 }
 
-// readStandard also takes the names svix-id, svix-timestamp and svix-signature, under which Svix and its customers sent such requests
-// before there was the standard. All three headers of a request have the same prefix.
+// readStandard also accepts the headers svix-id, svix-timestamp and svix-signature, which Svix and its customers used before the
+// standard. All three headers of a request must have the same prefix.
 func readStandard(header Header, body []byte) (*claim, error) {
 	prefix := "Webhook-"
 	if !has(header, prefix+"Signature") && has(header, "Svix-Signature") {
@@ -53,7 +53,7 @@ func readStandard(header Header, body []byte) (*claim, error) {
 	c := &claim{header: prefix + "Signature", at: at, id: id, idSigned: true,
 		parts: [][]byte{[]byte(id), []byte("."), []byte(seconds), []byte("."), body}}
 	for field := range strings.FieldsSeq(text) {
-		// Other versions, as v1a of public keys, may stand beside those that this package knows.
+		// There may also be signatures of other versions, such as v1a for public keys.
 		if value, known := strings.CutPrefix(field, "v1,"); known {
 			c.add(base64.StdEncoding.DecodeString(value))
 		}
@@ -149,7 +149,7 @@ func (h *Hook) readHMAC(header Header, body []byte) (*claim, error) {
 	return c.checked(h.Prefix + strings.ToUpper(h.encoding()))
 }
 
-// parts are the pieces of the text that is signed.
+// parts are the pieces of the signed text.
 func (h *Hook) parts(moment, id string, body []byte) (parts [][]byte) {
 	rest := cmp.Or(h.Signed, "{body}")
 	for rest != "" {
@@ -186,7 +186,7 @@ func (h *Hook) decode(text string) ([]byte, error) {
 	return hex.DecodeString(text)
 }
 
-// id is the request's id in the header that the hook names; "" where it names none.
+// id is the request's id in the header that the hook names; "" if it names none.
 func (h *Hook) id(header Header) (string, error) {
 	if h.ID == "" {
 		return "", nil
@@ -198,7 +198,7 @@ func (h *Hook) id(header Header) (string, error) {
 	return id, checkID(h.ID, id)
 }
 
-// add notes a signature; one that cannot be read or is not of SHA-256 matches nothing and is left out.
+// add adds a signature; one that cannot be decoded or is not of SHA-256's size matches nothing and is left out.
 func (c *claim) add(sum []byte, err error) {
 	if err == nil && len(sum) == sha256.Size && len(c.sums) < mostSignatures {
 		c.sums = append(c.sums, sum)
@@ -221,7 +221,7 @@ func has(header Header, name string) bool {
 	return false
 }
 
-// one is the value of a header that must be there once: of two values a proxy before this server may have checked the other one.
+// one is the value of a header that must occur once: of two values, a proxy before this server may have checked the other.
 func one(header Header, name string) (string, error) {
 	var values []string
 	for n, vs := range header {
@@ -268,7 +268,7 @@ func parseUnix(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, refuse(Missing, "%s has no time", name)
 	}
-	// ParseInt takes a sign; a provider sends none.
+	// ParseUint refuses a sign, which no provider sends.
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || n > mostUnix {
 		return time.Time{}, refuse(Garbled, "the time in %s is not a number of seconds since 1970: %.40q", name, text)
@@ -276,10 +276,10 @@ func parseUnix(name, text string) (time.Time, error) {
 	return time.Unix(int64(n), 0).UTC(), nil
 }
 
-// leastMilli tells seconds from milliseconds: as seconds it is the year 5138, as milliseconds 1973.
+// leastMilli separates seconds from milliseconds: it is the year 5138 in seconds, and 1973 in milliseconds.
 const leastMilli = 100_000_000_000
 
-// parseTime reads what a header of scheme HMAC may have for a time.
+// parseTime parses the time in a header of scheme HMAC.
 func parseTime(name, text string) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -295,7 +295,7 @@ func parseTime(name, text string) (time.Time, error) {
 	return time.Time{}, refuse(Garbled, "the time in %s is neither seconds nor milliseconds since 1970, nor RFC 3339: %.40q", name, text)
 }
 
-// textIn is a string at the top of a JSON object; "" where there is none, as in a form.
+// textIn is a string member of a JSON object; "" if there is none, or if body is not JSON but, for example, a form.
 func textIn(body []byte, name string) string {
 	var object map[string]json.RawMessage
 	var text string
@@ -305,5 +305,5 @@ func textIn(body []byte, name string) string {
 	return text
 }
 
-// standardPrefix marks the secrets of Standard Webhooks, which are base64 behind it.
+// standardPrefix is the start of Standard Webhooks secrets; base64 follows.
 const standardPrefix = "whsec_"

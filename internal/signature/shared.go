@@ -10,8 +10,8 @@ import (
 
 const authorization = "Authorization"
 
-// verifyShared accepts a request that has one of the secrets. It compares digests, and all of them, so that neither the length of a secret
-// nor how much of it was right shows in the time taken.
+// verifyShared accepts a request that contains one of the secrets. It compares digests, and all of them, so that the time does not reveal
+// the length of a secret or how much of it was right.
 func (h *Hook) verifyShared(secrets [][]byte, header Header, body []byte, now time.Time) (Delivery, error) {
 	user, given, err := h.shared(header)
 	if err != nil {
@@ -40,7 +40,7 @@ func (h *Hook) sharedHeader() string {
 	return authorization
 }
 
-// shared reads the secret that a request has, and its user with scheme Basic.
+// shared reads the secret in a request, and with scheme Basic its user.
 func (h *Hook) shared(header Header) (user, secret string, err error) {
 	name := h.sharedHeader()
 	text, err := one(header, name)
@@ -71,7 +71,7 @@ func (h *Hook) shared(header Header) (user, secret string, err error) {
 	return user, secret, nil
 }
 
-// Challenge is what the header WWW-Authenticate of a refusal says; "" for schemes that HTTP does not know. Some clients send user and
+// Challenge is the header WWW-Authenticate of a refusal; "" for schemes that HTTP does not define. Some clients send user and
 // password only after a refusal that asks for them.
 func (h *Hook) Challenge() string {
 	switch h.Scheme {
@@ -83,7 +83,7 @@ func (h *Hook) Challenge() string {
 	return ""
 }
 
-// signShared returns the headers of a request that has the secret.
+// signShared returns the headers of a request with the secret.
 func (h *Hook) signShared(secret, id string) (fields []Field) {
 	switch h.Scheme {
 	case Bearer:

@@ -11,8 +11,8 @@ import (
 // Field is a header of a signed request.
 type Field struct{ Name, Value string }
 
-// Sign returns the headers that make Verify accept a request. The id is left out where the scheme has no header for it: Stripe and
-// Slack have theirs in the body.
+// Sign returns the headers with which Verify accepts a request. The id is omitted if the scheme has no header for it: Stripe and
+// Slack have ids in the body.
 func Sign(h *Hook, secret, id string, at time.Time, body []byte) ([]Field, error) {
 	if h.Scheme == None {
 		return nil, nil

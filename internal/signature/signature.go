@@ -1,5 +1,5 @@
-// Package signature verifies and writes the signatures and shared secrets of webhooks: who sent a request, when, and under which id. It is
-// pure: secrets and the time are arguments.
+// Package signature verifies and creates the signatures and shared secrets of webhooks: who sent a request, when, and under which id. It
+// is pure: secrets and the time are arguments.
 package signature
 
 import (
@@ -21,14 +21,14 @@ const (
 	GitHub   Scheme = "github"   // X-Hub-Signature-256 over the body alone
 	Stripe   Scheme = "stripe"   // Stripe-Signature: t=…,v1=…
 	Slack    Scheme = "slack"    // X-Slack-Signature: v0=…
-	HMAC     Scheme = "hmac"     // HMAC-SHA256 of what the hook says, in the header that it says
-	Token    Scheme = "token"    // the secret itself, in the header that the hook says
+	HMAC     Scheme = "hmac"     // HMAC-SHA256 of the hook's Signed, in its Header
+	Token    Scheme = "token"    // the secret itself, in the hook's Header
 	Bearer   Scheme = "bearer"   // Authorization: Bearer SECRET
 	Basic    Scheme = "basic"    // Authorization: Basic, with the secret as password
 	None     Scheme = "none"     // no signature: for hooks that only this machine can reach
 )
 
-// Schemes lists the schemes in the order in which messages and documents have them.
+// Schemes lists the schemes in the order for messages and documents.
 func Schemes() []string {
 	return []string{string(Standard), string(GitHub), string(Stripe), string(Slack), string(HMAC),
 		string(Token), string(Bearer), string(Basic), string(None)}
@@ -37,7 +37,7 @@ func Schemes() []string {
 // Signs reports whether a request of the scheme has a signature over its body.
 func (s Scheme) Signs() bool { return !s.Shared() && s != None }
 
-// Shared reports whether a request of the scheme has the secret itself, so that a sender can try secrets one by one.
+// Shared reports whether a request of the scheme contains the secret itself, so that a sender can try out secrets.
 func (s Scheme) Shared() bool { return s == Token || s == Bearer || s == Basic }
 
 // The encodings of a signature of scheme HMAC.
@@ -46,53 +46,54 @@ const (
 	Base64 = "base64"
 )
 
-// DefaultTolerance is how far the time of a request may be from the present: what Standard Webhooks, Stripe and Slack recommend.
+// DefaultTolerance is the allowed difference between the time of a request and the present; Standard Webhooks, Stripe and Slack
+// recommend this value.
 const DefaultTolerance = 5 * time.Minute
 
-// Hook is how the requests to a webhook are signed. All but Scheme, Tolerance and User is for scheme HMAC. Token takes Header, Prefix
-// and ID of it as well; Bearer, Basic and None take ID.
+// Hook is how the requests to a webhook are signed. All fields except Scheme, Tolerance and User are for scheme HMAC. Token also uses
+// Header, Prefix and ID; Bearer, Basic and None use ID.
 type Hook struct {
 	Scheme Scheme
-	Header string // that has the signature, or the secret itself
+	Header string // with the signature, or the secret itself
 	// Encoding is Hex (also when empty) or Base64.
 	Encoding string
 	Prefix   string // before the signature in its header, such as "sha256="
-	// Signed is the text that the signature is of, with {timestamp}, {id} and {body} for what they name. Empty: the body alone.
+	// Signed is the signed text, with the placeholders {timestamp}, {id} and {body}. Empty: the body alone.
 	Signed    string
-	Timestamp string        // the header that has the time of the request: seconds or milliseconds since 1970, or RFC 3339
-	ID        string        // the header that has the request's id
+	Timestamp string        // header with the request's time: seconds or milliseconds since 1970, or RFC 3339
+	ID        string        // header with the request's id
 	Tolerance time.Duration // 0: DefaultTolerance
-	User      string        // of scheme Basic; "": any, as the password alone is the secret
+	User      string        // with scheme Basic; "": any, because the password is the secret
 }
 
-// Header is what a request has for headers, as net/http has them.
+// Header is the headers of a request, as in net/http.
 type Header = map[string][]string
 
-// Delivery is what a verified request says of itself.
+// Delivery is what is known about a verified request.
 type Delivery struct {
 	ID string // "": it has none
-	// At is when the provider signed the request; where the scheme signs no time, when it came.
+	// At is when the provider signed the request, or, if the scheme signs no time, when it arrived.
 	At time.Time
-	// Signed says that the signature covers the id: that nobody but the provider can send the same content under another one.
+	// Signed is true when the signature covers the id: then only the provider can send the same content under another id.
 	Signed bool
-	// Sum is the SHA-256 of what is signed: a request that is sent again as it was has the same, one that the provider signs anew with
-	// another time has not.
+	// Sum is the SHA-256 of the signed content: it is the same if a request is repeated unchanged, and differs if the provider signs
+	// the request again with another time.
 	Sum [sha256.Size]byte
 }
 
 // The reasons of refusals.
 const (
 	Missing  = "missing"  // the signature, time or id is not there
-	Garbled  = "garbled"  // one of them is not of the scheme's form
+	Garbled  = "garbled"  // one of them does not have the scheme's form
 	Mismatch = "mismatch" // no secret gives this signature
 	Stale    = "stale"    // the time is too long ago
 	Future   = "future"   // the time is too far ahead
 )
 
-// Refusal is why a request is not taken for the provider's.
+// Refusal is the reason why a request is not accepted as the provider's.
 type Refusal struct {
 	Reason  string
-	Message string // for people; it repeats neither secrets nor the signature that would have been right
+	Message string // for people; it contains neither secrets nor the correct signature
 }
 
 func (r *Refusal) Error() string { return r.Message }
@@ -101,17 +102,17 @@ func refuse(reason, format string, args ...any) *Refusal {
 	return &Refusal{reason, fmt.Sprintf(format, args...)}
 }
 
-// ErrSecret means that a secret cannot be used: the receiver's fault, not the sender's.
+// ErrSecret means that a secret is unusable: a fault of the receiver and not of the sender.
 var ErrSecret = errors.New("unusable secret")
 
 const (
-	mostSignatures = 32   // in one header: a provider sends one per secret while it rotates them
-	mostHeader     = 4096 // bytes of a header that is looked at
+	mostSignatures = 32   // per header: a provider sends one per secret during a rotation
+	mostHeader     = 4096 // bytes of a header that are read
 	mostID         = 256
 )
 
-// Verify checks the signature of a request by each of the secrets, of which several are valid while one replaces another. body is the
-// request's as it came: a body that was decoded and encoded again has another signature. The error is a *Refusal, or wraps ErrSecret.
+// Verify checks the signature of a request with each of the secrets, several of which are valid during a rotation. body must be the
+// original bytes: a body that was decoded and encoded again has another signature. The error is a *Refusal, or wraps ErrSecret.
 func Verify(h *Hook, secrets []string, header Header, body []byte, now time.Time) (Delivery, error) {
 	if h.Scheme == None {
 		id, err := h.id(header)
@@ -144,7 +145,7 @@ func Verify(h *Hook, secrets []string, header Header, body []byte, now time.Time
 	return d, nil
 }
 
-// timely refuses what was signed too long ago, or ahead of time.
+// timely refuses a request that was signed too long ago or too far in the future.
 func (h *Hook) timely(c *claim, now time.Time) error {
 	if c.at.IsZero() {
 		return nil
@@ -159,18 +160,18 @@ func (h *Hook) timely(c *claim, now time.Time) error {
 	return nil
 }
 
-// claim is what a request says about its signature.
+// claim is a request's signature and what it covers.
 type claim struct {
 	header   string   // that has the signature
-	sums     [][]byte // the signatures in it, decoded
-	parts    [][]byte // what is signed, in pieces
+	sums     [][]byte // the decoded signatures
+	parts    [][]byte // the signed content, in pieces
 	at       time.Time
 	id       string
-	idIn     string // the member of the body that has it, which is read once the signature is right
+	idIn     string // the member of the body with the id, which is read after the signature has been verified
 	idSigned bool
 }
 
-// by reports whether one of the keys gives one of the signatures. It compares each pair in constant time, and all of them.
+// by reports whether one of the keys matches one of the signatures. It compares every pair, each in constant time.
 func (c *claim) by(keys [][]byte) bool {
 	found := false
 	for _, key := range keys {
@@ -201,7 +202,7 @@ func digest(parts [][]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// keys are the keys of HMAC that the secrets stand for.
+// keys are the HMAC keys for the secrets.
 func (h *Hook) keys(secrets []string) ([][]byte, error) {
 	if len(secrets) == 0 {
 		return nil, fmt.Errorf("%w: there is none", ErrSecret)

@@ -1,10 +1,9 @@
-// Package telemetry holds the names under which Pawl tells about itself — keys of log lines, spans, metrics — and the
-// thin types that carry spans and distributions. A reader of logs, traces and metrics side by side finds the same word
-// for the same thing in all three. Where spans go is decided elsewhere (package otlp).
+// Package telemetry holds the names in Pawl's telemetry (keys of log lines, spans, metrics), and the thin types for spans and
+// distributions. Logs, traces and metrics use the same word for the same thing. Package otlp decides where spans go.
 package telemetry
 
-// Keys of log lines and of spans' attributes. An execution's id is in every line about something that went wrong with it;
-// it is never a label of a metric.
+// Keys of log lines and of spans' attributes. An execution's id is in every log line about a fault of it; it is never a
+// label of a metric.
 const (
 	Execution  = "execution"
 	Executions = "executions" // the first few of a batch
@@ -47,19 +46,19 @@ const (
 	Count      = "count" // of executions
 )
 
-// Names of spans. Those of one execution are in the trace of the request that submitted it: the submission, and beneath
-// it for each attempt the wait in the queue and the attempt, which holds the handler's run and the report of the end.
+// Names of spans. The spans of one execution are in the trace of the request that submitted it: the submission, and beneath it, for each
+// attempt, the wait in the queue and the attempt, which contains the handler's run and the report of the end.
 const (
 	SpanSubmit  = "pawl.submit"  // server: from the request to the commit that makes it durable
 	SpanQueue   = "pawl.queue"   // server: from the moment an attempt was due to its hand-off
 	SpanAttempt = "pawl.attempt" // worker: from the hand-off to the acknowledged end
 	SpanRun     = "pawl.run"     // worker: the handler
 	SpanRuntime = "pawl.runtime" // worker: the program in its runtime
-	SpanReport  = "pawl.report"  // worker: from the end to its acknowledgement, which is the engine's commit
+	SpanReport  = "pawl.report"  // worker: from the end to its acknowledgement, that is, the engine's commit
 )
 
-// MetricPrefix begins the name of every metric that is Pawl's own.
+// MetricPrefix is the prefix of Pawl's own metrics.
 const MetricPrefix = "pawl_"
 
-// attributePrefix begins the name of every attribute of a span: pawl.execution, pawl.queue.
+// attributePrefix is the prefix of a span's attributes: pawl.execution, pawl.queue.
 const attributePrefix = "pawl."

@@ -13,29 +13,29 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tracer makes spans. A nil Tracer makes none and costs nothing. It is safe for concurrent use.
+// Tracer makes spans. A nil Tracer makes none, at no cost. It is safe for concurrent use.
 type Tracer struct{ tracer trace.Tracer }
 
-// NewTracer makes spans with an OpenTelemetry provider.
+// NewTracer returns a Tracer for an OpenTelemetry provider.
 func NewTracer(p trace.TracerProvider) *Tracer {
 	return &Tracer{p.Tracer("github.com/pawl-run/pawl")}
 }
 
-// Span is one under way. A nil Span is one that is not recorded; every method may be called on it.
+// Span is a span in progress. A nil Span is not recorded; all methods may be called on it.
 type Span struct {
 	tracer *Tracer
 	span   trace.Span
 }
 
-// Wanted reports whether spans beneath a W3C traceparent are recorded, for callers whose attributes cost something. What
-// was submitted outside a trace has none.
+// Wanted reports whether spans beneath a W3C traceparent are recorded, for callers with expensive attributes. It is
+// false without a traceparent.
 func (t *Tracer) Wanted(traceparent string) bool {
 	const last = 54 // digit of the flags, whose lowest bit says "sampled"; Start reads the rest
 	return t != nil && len(traceparent) > last && strings.IndexByte("13579bdf", traceparent[last]) >= 0
 }
 
-// Root begins a span that need not have a parent; whether it is recorded is the sampler's decision. It returns a span even
-// then: its traceparent carries the decision to whatever follows.
+// Root starts a span, with or without a parent; the sampler decides whether it is recorded. It returns a span even if it
+// is not: its traceparent passes the decision on.
 func (t *Tracer) Root(traceparent, name string, from time.Time, attributes ...slog.Attr) *Span {
 	if t == nil {
 		return nil
@@ -45,7 +45,7 @@ func (t *Tracer) Root(traceparent, name string, from time.Time, attributes ...sl
 	return &Span{t, span}
 }
 
-// Start begins a span beneath a traceparent; nil when that is not recorded.
+// Start starts a span beneath a traceparent; nil if that is not recorded.
 func (t *Tracer) Start(traceparent, name string, from time.Time, attributes ...slog.Attr) *Span {
 	if !t.Wanted(traceparent) {
 		return nil
@@ -63,7 +63,7 @@ func (t *Tracer) beneath(ctx context.Context, name string, from time.Time, attri
 	return &Span{t, span}
 }
 
-// Child begins a span beneath s.
+// Child starts a span beneath s.
 func (s *Span) Child(name string, attributes ...slog.Attr) *Span {
 	if s == nil {
 		return nil
@@ -71,7 +71,7 @@ func (s *Span) Child(name string, attributes ...slog.Attr) *Span {
 	return s.tracer.beneath(trace.ContextWithSpan(context.Background(), s.span), name, time.Now(), attributes)
 }
 
-// Traceparent is the span's place in its trace, as W3C's header has it; "" for a nil Span.
+// Traceparent is the span's W3C traceparent header; "" for a nil Span.
 func (s *Span) Traceparent() string {
 	if s == nil {
 		return ""
@@ -90,7 +90,7 @@ func (s *Span) Set(attributes ...slog.Attr) {
 	}
 }
 
-// Fail says that what the span stands for did not succeed.
+// Fail marks the span as failed.
 func (s *Span) Fail(why string) {
 	if s != nil {
 		s.span.SetStatus(codes.Error, why)
@@ -113,7 +113,7 @@ func (s *Span) EndAt(at time.Time) {
 
 type spanKey struct{}
 
-// In gives handlers a span to put theirs beneath.
+// In returns a context with the span, beneath which handlers can start their own.
 func (s *Span) In(ctx context.Context) context.Context {
 	if s == nil {
 		return ctx
@@ -121,14 +121,13 @@ func (s *Span) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, spanKey{}, s)
 }
 
-// StartIn begins a span beneath that of ctx; nil when there is none.
+// StartIn starts a span beneath that of ctx; nil if there is none.
 func StartIn(ctx context.Context, name string, attributes ...slog.Attr) *Span {
 	s, _ := ctx.Value(spanKey{}).(*Span) // nil without one
 	return s.Child(name, attributes...)
 }
 
-// parse reads a traceparent of version 00, or of a later one as far as it has the same parts; the zero value is no
-// context.
+// parse parses a traceparent of version 00, or of a later version as far as it has the same parts; the zero value is invalid.
 func parse(traceparent string) trace.SpanContext {
 	const version, traceID, spanID, flags = 0, 3, 36, 53
 	if len(traceparent) < flags+2 || strings.HasPrefix(traceparent, "ff") {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Lines shows changes as plain lines: the time, what changed, and how it stands. It is what a log file or a pipe gets.
+// Lines shows changes as plain lines: the time, the node that changed, and its new state. It is used for log files and pipes.
 type Lines struct {
 	mu      sync.Mutex
 	w       io.Writer
 	seen    map[string]shown
-	changes []change // of the snapshot that is being shown
+	changes []change // of the current snapshot
 }
 
-// shown is the state and the time in the last line about a node.
+// shown is the state and the time in the latest line about a node.
 type shown struct {
 	state string
 	at    time.Time
@@ -31,7 +31,7 @@ type change struct {
 
 func newLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[string]shown{}} }
 
-// Show writes a line for everything that is not as the last snapshot had it, in order of time.
+// Show writes a line for each difference from the last snapshot, in order of time.
 func (l *Lines) Show(t Tree) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *Lines) change(above string, n *Node) {
 func (l *Lines) one(path string, n *Node) {
 	state := fmt.Sprintf("%s/%d/%d", n.Status, n.Attempt, n.Ended)
 	if n.Total > 0 {
-		// Every item has its own line; the sum is worth one when it starts and when it ends. Of rounds it counts those that there may be.
+		// Every item has its own line; the counts get a line only at the start and at the end. For rounds, Total is the most there may be.
 		state = fmt.Sprintf("%s/%d", n.Status, n.Total)
 	}
 	last := l.seen[path]
@@ -77,7 +77,7 @@ func (l *Lines) one(path string, n *Node) {
 		at = time.Now()
 	}
 	if at.Before(last.at) {
-		at = last.at // the line before had this process's time, by which it was seen late
+		at = last.at // the previous line had the time at which this process noticed the change
 	}
 	l.seen[path] = shown{state, at}
 	line := Clean(path) + "  " + n.Status
@@ -117,8 +117,8 @@ func (l *Lines) Say(line string) {
 	fmt.Fprintln(l.w, line)
 }
 
-// Hint does nothing: nobody presses keys in a log file.
+// Hint does nothing: a log file has no keyboard.
 func (l *Lines) Hint(string) {}
 
-// Close does nothing: everything is written already.
+// Close does nothing: everything is written at once.
 func (l *Lines) Close() {}

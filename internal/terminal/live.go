@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// live is the tree on a terminal. It draws below what is there, and its last frame stays.
+// live is the tree on a terminal. It draws below the existing text, and its last frame stays.
 type live struct {
 	program *tea.Program
 	done    chan struct{}
@@ -22,7 +22,7 @@ func openLive(w io.Writer, interrupted func()) View {
 		tea.WithInput(os.Stdin), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithFPS(20))
 	go func() {
 		defer close(v.done)
-		// What can go wrong here is the drawing, not the work: the outcome is still printed by the caller.
+		// A failure affects only the drawing: the caller still prints the outcome.
 		_, _ = v.program.Run()
 	}()
 	return v
@@ -97,7 +97,7 @@ func (f frame) View() tea.View {
 	}
 	text := Render(&f.tree, f.width, f.height-1, f.now)
 	if f.over {
-		text += "\n" // what is printed next begins on the last line of the last frame
+		text += "\n" // the next text starts on the last line of the last frame
 	}
 	return tea.NewView(text)
 }

@@ -20,7 +20,7 @@ var (
 	cyan   = lipgloss.NewStyle().Foreground(lipgloss.Cyan)
 )
 
-// style and mark of a status.
+// look is the style and mark of a status.
 func (n *Node) look(now time.Time) (lipgloss.Style, string) {
 	switch n.Status {
 	case "completed":
@@ -44,13 +44,13 @@ func (n *Node) look(now time.Time) (lipgloss.Style, string) {
 
 // row is one line before it is laid out in columns.
 type row struct {
-	guide string // the lines that lead to it, "│  ├─ "
+	guide string // lines of the tree, "│  ├─ "
 	node  *Node
-	text  string // instead of a node: "… 8 more"
+	text  string // in place of a node: "… 8 more"
 }
 
-// Render draws the tree in at most height lines of at most width cells. Lines that do not fit are summed up, what has
-// ended first.
+// Render draws the tree in at most height lines of at most width cells. Nodes that do not fit are summed up in one
+// line, ended ones first.
 func Render(t *Tree, width, height int, now time.Time) string {
 	width, height = max(width, 20), max(height, 3)
 	if t.Hint != "" {
@@ -79,7 +79,7 @@ func Render(t *Tree, width, height int, now time.Time) string {
 	return b.String()
 }
 
-// layOut appends the rows of nodes, room lines at most.
+// layOut appends the rows of nodes, at most room lines.
 func layOut(rows []row, nodes []Node, guide string, room int) []row {
 	shown, hidden := choose(nodes, room)
 	budget := room - len(shown)
@@ -105,8 +105,7 @@ func layOut(rows []row, nodes []Node, guide string, room int) []row {
 	return rows
 }
 
-// choose picks the nodes for room lines: all, or first those that are at work, then those that went wrong, then the
-// others, in their own order.
+// choose selects the nodes for room lines: all, or first those at work, then those that failed, then the others, in their original order.
 func choose(nodes []Node, room int) (shown []*Node, hidden int) {
 	if room <= 0 {
 		return nil, 0
@@ -114,7 +113,7 @@ func choose(nodes []Node, room int) (shown []*Node, hidden int) {
 	take := make([]bool, len(nodes))
 	left := len(nodes)
 	if left > room {
-		left = room - 1 // one line sums up the rest
+		left = room - 1 // one line sums up the others
 	}
 	for _, wanted := range []func(*Node) bool{
 		func(n *Node) bool { return n.open() && !n.Started.IsZero() },

@@ -1,5 +1,5 @@
-// Package terminal shows people how an execution goes: a live tree on a terminal, plain lines elsewhere. It is given
-// snapshots and knows nothing of where they come from.
+// Package terminal shows people the progress of an execution: as a live tree on a terminal, as plain lines
+// elsewhere. It gets snapshots and does not know their source.
 package terminal
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Tree is a snapshot of an execution and of everything beneath it.
+// Tree is a snapshot of an execution and everything beneath it.
 type Tree struct {
 	Node
 	// Hint is a line under the tree, such as what Ctrl-C will do; empty: none. The live view sets it itself.
@@ -22,25 +22,25 @@ type Tree struct {
 // Node is one line of the tree: an execution, a task, or one item of a task.
 type Node struct {
 	Name   string
-	Status string // as users see it: "running", "completed", "pending", "skipped" …
-	Note   string // said while it waits: "retry 2 in 1.2s"; or what kind of work it is
+	Status string // for users: "running", "completed", "pending", "skipped" …
+	Note   string // while it waits: "retry 2 in 1.2s"; or the kind of its work
 
-	Attempt  int // shown from the second on
+	Attempt  int // shown from 2 on
 	Started  time.Time
 	Finished time.Time
-	Since    time.Time // when it came to stand as it does; zero where that is not known
+	Since    time.Time // time of its last change of state; zero if unknown
 
-	Total, Ended, Failed int // items of a task that has several; Total 0: it has none
-	// Rounds says that the items are rounds, each of which follows from the one before, and that Total is how many there are at most.
+	Total, Ended, Failed int // for a task with several items; Total 0: not such a task
+	// Rounds is true if the items are consecutive rounds; Total is then the most there may be.
 	Rounds bool
 
-	Log   string // the last line that it wrote; may hold anything
-	Error string // why it did not complete
+	Log   string // the last line of its output; may contain anything
+	Error string // the reason why it did not complete
 
 	Children []Node
 }
 
-// open reports whether the node still has something to do.
+// open reports whether the node has not ended.
 func (n *Node) open() bool {
 	switch n.Status {
 	case "completed", "failed", "cancelled", "timed_out", "skipped":
@@ -49,7 +49,7 @@ func (n *Node) open() bool {
 	return true
 }
 
-// rounds is how many rounds there have been, or may be.
+// rounds is the number of rounds so far, or the most there may be.
 func (n *Node) rounds() string {
 	switch {
 	case n.open() && len(n.Children) > 0:
@@ -64,8 +64,7 @@ func (n *Node) rounds() string {
 
 func (n *Node) bad() bool { return n.Status == "failed" || n.Status == "timed_out" }
 
-// elapsed is how long the node has been at work; zero before it starts. Clocks of different machines may disagree, so it
-// is never negative.
+// elapsed is how long the node has run; zero before it starts. Clocks of different machines may disagree, so it is never negative.
 func (n *Node) elapsed(now time.Time) time.Duration {
 	if n.Started.IsZero() {
 		return 0
@@ -77,7 +76,7 @@ func (n *Node) elapsed(now time.Time) time.Duration {
 	return max(end.Sub(n.Started), 0)
 }
 
-// Seconds writes a duration as people read it at a glance: "0.3s", "12.4s", "3m05s", "2h10m".
+// Seconds writes a duration in a short form: "0.3s", "12.4s", "3m05s", "2h10m".
 func Seconds(d time.Duration) string {
 	switch {
 	case d < 100*time.Second:
@@ -90,8 +89,8 @@ func Seconds(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// Clean makes a program's text fit for a line of a terminal: without escape sequences, control characters and bytes that
-// are not text, so that nothing a program writes can move the cursor or change a colour.
+// Clean makes a program's text fit for a line of a terminal: it removes escape sequences, control characters and invalid
+// bytes, so that the text cannot move the cursor or change a colour.
 func Clean(s string) string {
 	s = ansi.Strip(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Map(func(r rune) rune {

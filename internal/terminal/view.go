@@ -9,13 +9,13 @@ import (
 
 // View shows snapshots to a person. Its methods may be called from any goroutine.
 type View interface {
-	// Show replaces what is shown.
+	// Show replaces the current snapshot.
 	Show(t Tree)
-	// Say writes a line that stays.
+	// Say writes a permanent line.
 	Say(line string)
-	// Hint is what the person can do now.
+	// Hint shows what the user can do now.
 	Hint(text string)
-	// Close shows the last snapshot for good and gives the terminal back. Calling it again does nothing.
+	// Close shows the last snapshot permanently and releases the terminal. Calling it again does nothing.
 	Close()
 }
 
@@ -25,7 +25,7 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width is how many cells a line of the terminal w has, or otherwise when it is none.
+// Width is the width of the terminal w in cells, or otherwise if w is not a terminal.
 func Width(w io.Writer, otherwise int) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -35,8 +35,8 @@ func Width(w io.Writer, otherwise int) int {
 	return otherwise
 }
 
-// Open shows a tree on w: live when w and the standard input are terminals that can move their cursor, else as lines.
-// interrupted is called when the person presses Ctrl-C in the live view, where no signal comes.
+// Open shows a tree on w: live if w and the standard input are terminals with cursor control, else as lines.
+// interrupted is called when the user presses Ctrl-C in the live view, which sends no signal.
 func Open(w io.Writer, interrupted func()) View {
 	if IsTerminal(w) && IsTerminal(os.Stdin) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != "" {
 		return openLive(w, interrupted)

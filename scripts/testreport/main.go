@@ -1,13 +1,13 @@
-// Testreport sums up the events of go test -json that the steps of a tier have left, and decides how the tier ends:
+// Testreport summarizes the events of go test -json from the steps of a tier, and decides whether the tier passes:
 //
 //	go run ./scripts/testreport -name test -skips scripts/skips.txt bin/tests/*.json
 //
-// It prints the slowest packages, each skipped test with its reason, each test that failed and then passed when it was run again
-// alone (FLAKY, with the output of its failure), and at last the counts of passed, failed and skipped tests. It exits with 1 where a
-// test failed for good, and with -strict also where a test was skipped that the list of skips does not name.
+// It prints the slowest packages, each skipped test with its reason, each test that failed and then passed when it was run again alone
+// (FLAKY, with the output of its failure), and finally the counts of passed, failed and skipped tests. It exits with 1 if a test failed for
+// good, and with -strict also if a test was skipped that the list of skips does not contain.
 //
-// With -panics it prints no report, but the packages to run again as a whole: those that failed, at most two, where one ended with a panic.
-// gotestsum runs no test again then.
+// With -panics it prints no report, but the packages to run again as a whole: those that failed, at most two, if one ended with a panic. In
+// that case gotestsum does not run any test again.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// run writes the report and says whether the tier has passed.
+// run writes the report and returns whether the tier has passed.
 func run(w io.Writer, name, skips string, strict bool, files []string) (bool, error) {
 	allowed, err := readSkips(skips)
 	if err != nil {

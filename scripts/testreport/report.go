@@ -13,7 +13,7 @@ import (
 
 const module = "github.com/pawl-run/pawl/"
 
-// mostPanics is how many packages are run again as a whole after a panic: more of them are not flaky but broken.
+// mostPanics bounds the packages that are run again as a whole after a panic: if there are more, they are not flaky but broken.
 const mostPanics = 2
 
 // event is a line of go test -json; go doc test2json lists the actions.
@@ -25,13 +25,13 @@ type event struct {
 	Elapsed float64 // seconds
 }
 
-// key names a test, or a package where the test is empty.
+// key identifies a test, or a package if the test is empty.
 type key struct{ pkg, test string }
 
-// result is how a test or a package has ended so far.
+// result is the latest end of a test or a package.
 type result struct {
-	action  string // of its latest end: pass, fail or skip
-	failure string // its output at its first failure
+	action  string // of the latest end: pass, fail or skip
+	failure string // output of the first failure
 	output  strings.Builder
 	elapsed float64
 }
@@ -43,7 +43,7 @@ type report struct {
 
 func newReport() *report { return &report{results: map[key]*result{}} }
 
-// read takes in the events of one step. A test that ends twice was run again: its latest end counts.
+// read reads the events of one step. A test that ends twice was run again: its latest end counts.
 func (r *report) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -92,7 +92,7 @@ func (r *report) add(e event) {
 	}
 }
 
-// write prints the report and says whether the tests have passed.
+// write prints the report and returns whether the tests have passed.
 func (r *report) write(w io.Writer, name string, allowed skipList, strict bool) bool {
 	ok := true
 	var passed, failed, skipped, top, flaky int
@@ -144,7 +144,7 @@ func (r *report) write(w io.Writer, name string, allowed skipList, strict bool) 
 }
 
 // failedPackages returns the packages that failed for good although none of their tests did: they do not compile, or TestMain failed.
-// A package that had a flaky test fails once too, and is passed by the run of that test alone.
+// A package with a flaky test fails once, too, and passes through the run of that test alone.
 func (r *report) failedPackages(keys []key) []key {
 	byTest := map[string]bool{}
 	for _, k := range keys {
@@ -161,7 +161,7 @@ func (r *report) failedPackages(keys []key) []key {
 	return all
 }
 
-// panics returns the packages to run again because of a panic: all that failed, since gotestsum runs nothing again after a panic.
+// panics returns the packages to run again because of a panic: all that failed, because gotestsum runs nothing again after a panic.
 func (r *report) panics() []string {
 	var all []string
 	for k, res := range r.results {
@@ -185,7 +185,7 @@ func (r *report) sorted() []key {
 	return keys
 }
 
-// writeSlowest prints the ten packages that took the longest, so that what has become slow is seen in every run.
+// writeSlowest prints the ten slowest packages, so that a slow-down is visible in every run.
 func (r *report) writeSlowest(w io.Writer) {
 	var keys []key
 	for k := range r.results {
@@ -203,7 +203,7 @@ func (r *report) writeSlowest(w io.Writer) {
 
 var position = regexp.MustCompile(`(?m)^\s*\S+_test\.go:\d+: |^\s*\S+\.go:\d+: `)
 
-// skipReason is what a skipped test has said: its output without the lines that go test adds and without positions in files.
+// skipReason is the reason of a skipped test: its output without the lines of go test and without positions in files.
 func skipReason(output string) string {
 	var said []string
 	for line := range strings.Lines(output) {

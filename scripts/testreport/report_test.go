@@ -29,7 +29,7 @@ const broken = `{"Action":"output","Package":"github.com/pawl-run/pawl/b","Outpu
 {"Action":"fail","Package":"github.com/pawl-run/pawl/b","Elapsed":0}
 `
 
-// panicked is a step in which a test panicked, so that the one beside it has no end.
+// panicked is a step in which a test panicked, so that the test beside it has no end.
 const panicked = `{"Action":"run","Package":"github.com/pawl-run/pawl/c","Test":"TestBeside"}
 {"Action":"output","Package":"github.com/pawl-run/pawl/c","Test":"TestRare","Output":"panic: index out of range\n"}
 {"Action":"output","Package":"github.com/pawl-run/pawl/c","Output":"FAIL c\n"}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// skipList is the tests that may be skipped where every test must run.
+// skipList is the tests that may be skipped in a tier in which every test must run.
 type skipList []skip
 
 type skip struct {
@@ -15,7 +15,7 @@ type skip struct {
 	test *regexp.Regexp // of the test's whole name
 }
 
-// readSkips reads a list of skips. Each line has a package, a regular expression of tests, and the reason; # begins a comment.
+// readSkips reads a list of skips. Each line has a package, a regular expression for tests, and the reason; # starts a comment.
 func readSkips(path string) (skipList, error) {
 	if path == "" {
 		return nil, nil

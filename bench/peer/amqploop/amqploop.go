@@ -1,5 +1,5 @@
-// Package amqploop runs the workloads on a bare queue of RabbitMQ: publish, consume and acknowledge by amqp091-go, and nothing else. The
-// queue is a quorum queue, as the lines of Pawl are; every publication is persistent and confirmed, and every job is acknowledged by itself.
+// Package amqploop runs the workloads on a bare queue of RabbitMQ, with publish, consume and acknowledge of amqp091-go only. The queue is a
+// quorum queue, like Pawl's; every publication is persistent and confirmed, and every job is acknowledged separately.
 package amqploop
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// window is how many publications wait for a confirmation, and how many jobs for an acknowledgement.
+	// window bounds the publications that wait for a confirmation, and the jobs that wait for an acknowledgement.
 	window     = 1000
 	publishers = 4
 	patience   = time.Minute
@@ -28,7 +28,7 @@ type peer struct {
 	queue   string
 	sending *amqp.Connection
 	ended   atomic.Int64
-	end     chan struct{} // capacity 1: one has ended
+	end     chan struct{} // capacity 1: a job has ended
 }
 
 // Open makes the queue.
@@ -59,12 +59,12 @@ func Open(_ context.Context, s trial.Spec) (trial.Peer, error) {
 // Close implements trial.Peer.
 func (p *peer) Close() {
 	if ch, err := p.sending.Channel(); err == nil {
-		_, _ = ch.QueueDelete(p.queue, false, false, false) // the next trial has a queue of its own
+		_, _ = ch.QueueDelete(p.queue, false, false, false) // the next trial has its own queue
 	}
 	_ = p.sending.Close()
 }
 
-// sender publishes over a channel of its own.
+// sender publishes over its own channel.
 type sender struct {
 	ch      *amqp.Channel
 	queue   string
@@ -79,7 +79,7 @@ func (p *peer) sender() (*sender, error) {
 	return &sender{ch: ch, queue: p.queue}, ch.Confirm(false)
 }
 
-// send publishes a job, and waits until at most that many of this sender are not confirmed.
+// send publishes a job, and waits until at most most publications of this sender are unconfirmed.
 func (s *sender) send(ctx context.Context, most int) error {
 	c, err := s.ch.PublishWithDeferredConfirmWithContext(ctx, "", s.queue, true, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte("{}")})
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *sender) confirmed(ctx context.Context, most int) error {
 	return nil
 }
 
-// work consumes over a connection of its own until stop.
+// work consumes over its own connection until stop.
 func (p *peer) work() (stop func(), err error) {
 	conn, err := amqp.Dial(p.url)
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *peer) work() (stop func(), err error) {
 			p.ended.Add(1)
 			select {
 			case p.end <- struct{}{}:
-			default: // no client waits for this one alone
+			default: // no client waits for this job
 			}
 		}
 	}()
@@ -182,7 +182,7 @@ func (p *peer) alone(ctx context.Context, w trial.Workload) (trial.Result, error
 		return nil, err
 	}
 	return trial.Loop(ctx, "", w, func(ctx context.Context) error {
-		select { // of what has ended before
+		select { // from earlier jobs
 		case <-p.end:
 		default:
 		}

@@ -1,5 +1,4 @@
-// Package asynq runs the workloads on hibiken/asynq, as its documentation tells to, on a database of the Redis that is its own while
-// it runs.
+// Package asynq runs the workloads on hibiken/asynq, set up as its documentation says, on a separate Redis database.
 package asynq
 
 import (
@@ -17,7 +16,7 @@ import (
 )
 
 const (
-	database    = 9   // of the Redis, which is emptied
+	database    = 9   // Redis database, which is emptied
 	concurrency = 256 // more gave no more
 	submitters  = 32
 )
@@ -27,7 +26,7 @@ type peer struct {
 	client *asynq.Client
 	redis  *redis.Client
 	ended  atomic.Int64
-	end    chan struct{} // capacity 1: one has ended
+	end    chan struct{} // capacity 1: a job has ended
 }
 
 // Open empties the database.
@@ -61,21 +60,21 @@ func (p *peer) enqueue(ctx context.Context) error {
 	return err
 }
 
-// work starts a server, which works off the queue.
+// work starts a server, which processes the queue.
 func (p *peer) work() (stop func(), err error) {
 	s := asynq.NewServer(p.at, asynq.Config{Concurrency: concurrency, LogLevel: asynq.FatalLevel, Logger: quiet{}})
 	err = s.Start(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
 		p.ended.Add(1)
 		select {
 		case p.end <- struct{}{}:
-		default: // nobody waits for this one alone
+		default: // no client waits for this job
 		}
 		return nil
 	}))
 	return s.Shutdown, err
 }
 
-// quiet is a logger that says nothing.
+// quiet is a logger without output.
 type quiet struct{}
 
 func (quiet) Debug(args ...any) {}
@@ -84,7 +83,7 @@ func (quiet) Warn(args ...any)  {}
 func (quiet) Error(args ...any) {}
 func (quiet) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
-// drain waits until the queue is empty: a handler returns before its end is written down.
+// drain waits until the queue is empty: the end is stored after the handler has returned.
 func (p *peer) drain(ctx context.Context, n int64) error {
 	inspector := asynq.NewInspector(p.at)
 	defer func() { _ = inspector.Close() }()
@@ -124,7 +123,7 @@ func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) 
 	defer stop()
 	if w.Name == trial.Alone {
 		return trial.Loop(ctx, "", w, func(ctx context.Context) error {
-			select { // of what has ended before
+			select { // from earlier jobs
 			case <-p.end:
 			default:
 			}

@@ -23,7 +23,7 @@ type peer struct {
 	pool *pgxpool.Pool
 }
 
-// Open makes the tables, registers the workflows and launches.
+// Open creates the tables, registers the workflows and launches DBOS.
 func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 	cfg, err := pgxpool.ParseConfig(s.DSN)
 	if err != nil {

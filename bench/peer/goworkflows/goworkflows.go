@@ -23,8 +23,8 @@ import (
 
 const (
 	connections = 20
-	pollers     = 4                    // of workflows, and as many of activities
-	poll        = 2 * time.Millisecond // its default of 200 ms is most of every step
+	pollers     = 4                    // for workflows, and as many for activities
+	poll        = 2 * time.Millisecond // the default of 200 ms would be most of every step's time
 	patience    = time.Minute
 )
 
@@ -36,13 +36,13 @@ type peer struct {
 	stop    context.CancelFunc
 }
 
-// Open makes the tables and starts a worker.
+// Open creates the tables and starts a worker.
 func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 	cfg, err := pgx.ParseConfig(s.DSN)
 	if err != nil {
 		return nil, err
 	}
-	// It pastes the password into a DSN, where an empty one would swallow the next word.
+	// The backend formats the password into a DSN, where an empty one would swallow the next word.
 	b := postgres.NewPostgresBackend(cfg.Host, int(cfg.Port), cfg.User, cmp.Or(cfg.Password, "none"), cfg.Database,
 		postgres.WithBackendOptions(backend.WithLogger(slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 1})))),
 		postgres.WithPostgresOptions(func(db *sql.DB) {

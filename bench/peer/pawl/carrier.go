@@ -17,14 +17,14 @@ import (
 	"github.com/pawl-run/pawl/bench/trial"
 )
 
-// carrier is a way from workers to a server.
+// carrier is a connection between workers and a server.
 type carrier interface {
-	// dial is the hand-off of one more worker, and ends with close.
+	// dial returns the hand-off for another worker; close ends it.
 	dial(ctx context.Context) (h handoff.Handoff, hangUp func(), err error)
 	close()
 }
 
-// carriers make the side of the server, by the name of the peer.
+// carriers create the server's side, by the name of the peer.
 var carriers = map[string]func(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error){
 	"pawl":          func(_ context.Context, _ trial.Spec, h handoff.Handoff) (carrier, error) { return inside{h}, nil },
 	"pawl-http":     overHTTP,
@@ -32,7 +32,7 @@ var carriers = map[string]func(ctx context.Context, s trial.Spec, h handoff.Hand
 	"pawl-rabbitmq": overRabbitMQ,
 }
 
-// serversKey makes the secrets of sessions.
+// serversKey signs the secrets of sessions.
 var serversKey = []byte("the key of all servers")
 
 // inside is for workers in the server's process.
@@ -57,7 +57,7 @@ func overHTTP(ctx context.Context, _ trial.Spec, h handoff.Handoff) (carrier, er
 	c := &listening{"http://" + l.Addr().String(), &http.Server{Handler: remote.Handler(h, serversKey)}}
 	go func() {
 		if err := c.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			panic(err) // no figure of this trial would mean anything
+			panic(err) // otherwise the figures of this trial would mean nothing
 		}
 	}()
 	return c, nil
@@ -102,7 +102,7 @@ func overRabbitMQ(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier
 	return overBroker(ctx, h, as("bench"), as(""))
 }
 
-// overBroker serves through a server's transport; workers open theirs.
+// overBroker serves workers through the server's transport; workers open their own.
 func overBroker(ctx context.Context, h handoff.Handoff, server, worker func(context.Context) (brokerrpc.Transport, func(),
 	error)) (carrier, error) {
 	transport, hangUp, err := server(ctx)
@@ -131,7 +131,7 @@ func (c *posted) close() {
 	}
 }
 
-// carry is the server's way to its workers.
+// carry creates the carrier between the server and its workers.
 func carry(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error) {
 	if s.Peer == "pawl" {
 		h = direct.New(h)

@@ -22,10 +22,10 @@ import (
 // FleetFlag makes the program a process with many workers behind a broker.
 const FleetFlag = "-behind"
 
-// perTransport is how many workers of a fleet share the connections to a broker that they do not wait on.
+// perTransport is how many workers of a fleet share the connections that are not used for waiting.
 const perTransport = 50
 
-// Fleet runs n workers behind the Redis at url until it is told to end.
+// Fleet runs n workers behind the Redis at url until it gets a signal.
 func Fleet(url, n string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -52,10 +52,10 @@ func Fleet(url, n string) error {
 			all.Go(func() {
 				defer c.Stop()
 				if err := w.Run(ctx); err != nil {
-					panic(err) // no figure of this trial would mean anything
+					panic(err) // otherwise the figures of this trial would mean nothing
 				}
 			})
-			select { // they did not all start at once
+			select { // the workers start at different times
 			case <-time.After(3 * time.Millisecond):
 			case <-ctx.Done():
 			}
@@ -65,8 +65,8 @@ func Fleet(url, n string) error {
 	return nil
 }
 
-// fleet starts a process with n workers behind the broker, and lets Redis take their connections: its own limit of 10,000 is not enough for
-// 10,000 workers that each wait on one, and 200 that they share.
+// fleet starts a process with n workers behind the broker, and raises Redis's limit on connections: the default of 10,000 is too low for
+// 10,000 workers that each wait on one, and 200 shared ones.
 func (p *peer) fleet(ctx context.Context, n int) (stop func(), err error) {
 	if c := p.redis(); c != nil {
 		err := c.ConfigSet(ctx, "maxclients", strconv.Itoa(max(n+n/2+1000, 10_000))).Err()
@@ -90,7 +90,7 @@ func (p *peer) fleet(ctx context.Context, n int) (stop func(), err error) {
 	}, nil
 }
 
-// redis is a client of the broker; nil where that is no Redis.
+// redis is a client of the broker; nil if that is not Redis.
 func (p *peer) redis() *redis.Client {
 	url, _, ok := strings.Cut(p.spec.Redis, "?")
 	if !ok {
@@ -103,7 +103,7 @@ func (p *peer) redis() *redis.Client {
 	return redis.NewClient(o)
 }
 
-// redisTime is the processor's time that Redis has taken; 0 where there is none.
+// redisTime is the processor time that Redis has used; 0 if there is none.
 func (p *peer) redisTime(ctx context.Context) time.Duration {
 	c := p.redis()
 	if c == nil {

@@ -22,7 +22,7 @@ import (
 const (
 	batch      = 500 // submissions in one request
 	submitters = 4
-	look       = 2 * time.Millisecond // how often the counters are read
+	look       = 2 * time.Millisecond // interval at which the counters are read
 )
 
 var noop = engine.Submission{Action: string(flow.KindNoop)}
@@ -126,7 +126,7 @@ func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error)
 	return r, nil
 }
 
-// steady has clients that submit one at a time while workers run.
+// steady runs clients that submit one execution at a time while workers run.
 func (p *peer) steady(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	e := p.servers[0].engine
 	already := p.ended()
@@ -136,7 +136,7 @@ func (p *peer) steady(ctx context.Context, w trial.Workload) (trial.Result, erro
 	}, func(n int64) error { return p.drain(ctx, already+n) })
 }
 
-// claim measures how long taking one execution lasts with w.Load others in the queue.
+// claim measures how long it takes to claim one execution with w.Load others in the queue.
 func (p *peer) claim(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	e := p.servers[0].engine
 	if _, err := p.bulk(ctx, w.Load); err != nil {
@@ -186,8 +186,8 @@ func finish(ctx context.Context, e *engine.Engine, session flow.ID, a handoff.As
 	return nil
 }
 
-// idle measures what w.Load workers cost that have nothing to do but to renew their leases and to wait, for w.Count seconds. Those behind a
-// broker are in a process of their own, whose time is not counted.
+// idle measures the cost of w.Load workers that only renew their leases and wait, for w.Count seconds. Workers behind a broker are in a
+// separate process, whose time is not counted.
 func (p *peer) idle(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	if p.spec.Peer == "pawl" {
 		for range w.Load {
@@ -223,7 +223,7 @@ func (p *peer) idle(ctx context.Context, w trial.Workload) (trial.Result, error)
 	return r, p.living(ctx, w.Load)
 }
 
-// living waits until there are that many sessions.
+// living waits until there are n sessions.
 func (p *peer) living(ctx context.Context, n int) error {
 	limited, cancel := context.WithTimeoutCause(ctx, 10*time.Minute, fmt.Errorf("%d workers have not come", n))
 	defer cancel()
@@ -245,7 +245,7 @@ func (p *peer) living(ctx context.Context, n int) error {
 	}
 }
 
-// finished measures noop with w.Load finished executions in the tables, and with a transaction idle elsewhere.
+// finished measures noop with w.Load finished executions in the tables, and with an idle transaction on another connection.
 func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	const portion = 100_000
 	for done := 0; done < w.Load; done += portion {
@@ -261,7 +261,7 @@ func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, er
 		}
 		return p.repeated(ctx, w)
 	}
-	// Work goes on while the transaction is idle: what it keeps from being cleaned up piles up.
+	// Work continues while the transaction is idle: rows that it keeps from being vacuumed pile up.
 	type hold struct {
 		release func()
 		err     error
@@ -291,7 +291,7 @@ func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, er
 	}
 }
 
-// repeated is noop several times over, which takes a second each: the one with the median of what was completed.
+// repeated runs noop several times, each about a second, and returns the run with the median throughput.
 func (p *peer) repeated(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	const times = 7
 	var all []trial.Result

@@ -1,5 +1,4 @@
-// Package pawl runs the workloads on Pawl's own engine, worker and PostgreSQL store, in this process, as the other
-// libraries are run.
+// Package pawl runs the workloads on Pawl's own engine, worker and PostgreSQL store, in this process like the other libraries.
 package pawl
 
 import (
@@ -35,16 +34,16 @@ type peer struct {
 	closers []func()
 }
 
-// server is what one process of Pawl is made of.
+// server is the parts of one Pawl process.
 type server struct {
 	engine  *engine.Engine
 	store   *postgres.Store
 	carrier carrier
 }
 
-// Open makes the tables and starts one server, without a worker.
+// Open creates the tables and starts one server, without a worker.
 func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
-	heap.Grow() // as the program does where it begins
+	heap.Grow() // as the program does at its start
 	p := &peer{spec: s, dsn: s.DSN}
 	if err := p.serve(ctx, 1); err != nil {
 		p.Close()
@@ -115,13 +114,13 @@ func (p *peer) work(ctx context.Context, slots int) (stop func(), err error) {
 	return stop, nil
 }
 
-// background runs f until the function it returns is called, which waits for f to return.
+// background runs f until the returned function is called, which waits for f to return.
 func background(f func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := f(ctx); err != nil {
-			panic(fmt.Sprintf("pawl stopped by itself: %v", err)) // no figure of this trial would mean anything
+			panic(fmt.Sprintf("pawl stopped by itself: %v", err)) // otherwise the figures of this trial would mean nothing
 		}
 	})
 	return func() { cancel(); wg.Wait() }
@@ -198,7 +197,7 @@ func define(ctx context.Context, e *engine.Engine, text string) error {
 	return err
 }
 
-// submit hands in one execution.
+// submit submits one execution.
 func submit(ctx context.Context, e *engine.Engine, s engine.Submission) (flow.ID, error) {
 	out, err := e.Submit(ctx, []engine.Submission{s})
 	if err == nil {
@@ -239,7 +238,7 @@ func asWanted(x *flow.Execution, want string) error {
 	return nil
 }
 
-// verify reads some histories back: each must be whole, from acceptance to the end.
+// verify reads some histories: each must be complete, from acceptance to the end.
 func verify(ctx context.Context, e *engine.Engine, ids []flow.ID) error {
 	const most = 200
 	for i := 0; i < len(ids); i += max(len(ids)/most, 1) {

@@ -1,5 +1,5 @@
-// Package restate runs the workloads on Restate: its server as a process with a store of its own, and a service here
-// that it calls, written with its Go SDK.
+// Package restate runs the workloads on Restate: its server as a process with its own store, and a service in this
+// process that it calls, written with its Go SDK.
 package restate
 
 import (
@@ -116,7 +116,7 @@ func Open(ctx context.Context, s trial.Spec) (_ trial.Peer, err error) {
 	return p, nil
 }
 
-// register names the service to the server, as soon as that listens.
+// register registers the service with the server, as soon as that listens.
 func (p *peer) register(ctx context.Context, admin, service string) error {
 	deadline := time.Now().Add(startup)
 	for {
@@ -161,7 +161,7 @@ func (p *peer) Close() {
 	if p.process == nil || p.process.Process == nil {
 		return
 	}
-	_ = p.process.Process.Kill() // what it has stored is thrown away
+	_ = p.process.Process.Kill() // its data is discarded
 	<-p.ended
 }
 
@@ -191,7 +191,7 @@ func (p *peer) call(ctx context.Context, handler string, input, want int) error 
 	return err
 }
 
-// memory is the most that the server has had, in MB; 0 where the system does not say.
+// memory is the server's peak memory in MB; 0 if the system does not report it.
 func (p *peer) memory() (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
 	if errors.Is(err, os.ErrNotExist) {

@@ -1,4 +1,4 @@
-// Package river runs the workloads on River, as its documentation tells to.
+// Package river runs the workloads on River, set up as its documentation says.
 package river
 
 import (
@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	maxWorkers = 2000 // what its authors measure with
-	// The least that River allows for the time between two fetches, and as often a look for what notifications missed.
+	maxWorkers = 2000 // the value of its authors' benchmarks
+	// The shortest intervals that River allows between two fetches, and between two polls for missed notifications.
 	cooldown = time.Millisecond
 	poll     = 20 * time.Millisecond
 
@@ -83,7 +83,7 @@ func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	// An event comes after the commit that completed its job.
+	// An event is sent after the commit that completed its job.
 	ended, unsubscribe := c.SubscribeConfig(&river.SubscribeConfig{ChanSize: w.Count + 10_000, Kinds: []river.EventKind{river.EventKindJobCompleted}})
 	defer unsubscribe()
 	switch w.Name {

@@ -12,7 +12,7 @@ import (
 
 func text(key, value string) attribute.KeyValue { return attribute.String(key, value) }
 
-// encode writes spans as OTLP has them. All spans of a process have one resource and one scope.
+// encode converts spans to OTLP. All spans of a process have one resource and one scope.
 func encode(spans []sdk.ReadOnlySpan) *collector.ExportTraceServiceRequest {
 	if len(spans) == 0 {
 		return &collector.ExportTraceServiceRequest{}
@@ -48,7 +48,7 @@ func encodeSpan(s sdk.ReadOnlySpan) *wire.Span {
 	return out
 }
 
-// encodeAttributes writes what Pawl's spans carry: texts and numbers; anything else as its text.
+// encodeAttributes converts attributes: strings and numbers keep their type; anything else becomes a string.
 func encodeAttributes(all []attribute.KeyValue) []*common.KeyValue {
 	out := make([]*common.KeyValue, len(all))
 	for i, kv := range all {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// settings are what the environment says about where spans go.
+// settings are the environment's settings for the destination of spans.
 type settings struct {
 	url     string
 	headers http.Header
@@ -26,9 +26,9 @@ const (
 	defaultTimeout  = 10 * time.Second
 )
 
-// read understands OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_[TRACES_]…: ENDPOINT, PROTOCOL,
-// HEADERS, TIMEOUT (milliseconds), COMPRESSION, CERTIFICATE, CLIENT_CERTIFICATE and CLIENT_KEY. Spans are sent only when an
-// endpoint or the exporter "otlp" is named. The SDK itself reads OTEL_TRACES_SAMPLER, OTEL_BSP_… and the rest.
+// read reads OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_[TRACES_]…: ENDPOINT, PROTOCOL, HEADERS,
+// TIMEOUT (milliseconds), COMPRESSION, CERTIFICATE, CLIENT_CERTIFICATE and CLIENT_KEY. Spans are sent only if an endpoint
+// or the exporter "otlp" is set. The SDK itself reads OTEL_TRACES_SAMPLER, OTEL_BSP_… and the rest.
 func read(getenv func(string) string) (*settings, bool, error) {
 	const prefix = "OTEL_EXPORTER_OTLP_"
 	get := func(name string) string {
@@ -88,7 +88,7 @@ func read(getenv func(string) string) (*settings, bool, error) {
 	return s, err == nil, err
 }
 
-// endpoint is where spans are posted: the one for traces as it stands, or the one for all signals and their path.
+// endpoint is the URL for spans: the one for traces unchanged, or the one for all signals with the path for traces.
 func endpoint(traces, all string) (string, error) {
 	given := strings.TrimSpace(traces)
 	if given == "" {

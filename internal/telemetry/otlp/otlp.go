@@ -1,6 +1,6 @@
-// Package otlp sends spans to an OpenTelemetry collector: OTLP over HTTP, as protobuf. It is an exporter of our own
-// because the usual one links gRPC for the sake of one message, which makes the whole program a quarter larger
-// (docs/decisions/0008). What it reads from the environment, and what it does on which answer, are the specification's.
+// Package otlp sends spans to an OpenTelemetry collector: OTLP over HTTP, as protobuf. It is our own exporter because
+// the usual one links gRPC for a single message, which makes the whole program a quarter larger (docs/decisions/0008).
+// The environment variables, and the reactions to responses, follow the specification.
 package otlp
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// Start makes a Tracer as the environment says: nil when it asks for none. The function returned sends what is left and
-// ends it; it may be called in any case. service is the name unless OTEL_SERVICE_NAME gives another.
+// Start returns a Tracer configured by the environment; nil if the environment enables none. The returned function
+// flushes and stops it, and may always be called. service is the name unless OTEL_SERVICE_NAME is set.
 func Start(getenv func(string) string, service, version string) (*telemetry.Tracer, func(context.Context) error, error) {
 	nothing := func(context.Context) error { return nil }
 	s, on, err := read(getenv)
@@ -36,7 +36,7 @@ func Start(getenv func(string) string, service, version string) (*telemetry.Trac
 	if err != nil {
 		return nil, nothing, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	// The SDK has one place for complaints, for the whole process.
+	// The SDK has one error handler for the whole process.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { slog.Warn("traces", telemetry.Err, err) }))
 	p := sdk.NewTracerProvider(sdk.WithBatcher(&exporter{settings: s}), sdk.WithResource(about))
 	return telemetry.NewTracer(p), p.Shutdown, nil
@@ -64,8 +64,7 @@ const (
 	firstWait = time.Second
 )
 
-// ExportSpans implements the SDK's SpanExporter. It tries again while the answer says that this may help, as long as ctx
-// lets it.
+// ExportSpans implements the SDK's SpanExporter. It retries, within ctx, while the response says that a retry may help.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	body, err := proto.Marshal(encode(spans))
 	if err != nil {
@@ -103,7 +102,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	}
 }
 
-// post sends one body, and says whether sending it again may help, and when.
+// post sends one body, and returns whether a retry may help, and when.
 func (e *exporter) post(ctx context.Context, body []byte) (again bool, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.settings.timeout)
 	defer cancel()
@@ -121,7 +120,7 @@ func (e *exporter) post(ctx context.Context, body []byte) (again bool, after tim
 		return true, 0, err
 	}
 	defer res.Body.Close()
-	say, _ := io.ReadAll(io.LimitReader(res.Body, 200)) // only to say what was wrong
+	say, _ := io.ReadAll(io.LimitReader(res.Body, 200)) // for the error message
 	switch res.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
 		return false, 0, nil
