@@ -12,7 +12,7 @@ import (
 )
 
 // columns are those of the table, in its order.
-var columns = []string{"commits", "statements", "trips", "notifications", "wal", "allocations", "bytes"}
+var columns = []string{"commits", "statements", "trips", "wal", "allocations", "bytes"}
 
 // allowance is how far a figure may be off in either direction, in percent, where the table gives it no allowance of its own.
 const allowance = 3

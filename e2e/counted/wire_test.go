@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,13 +19,20 @@ import (
 // tests run on servers without fsync, beside others.
 const commitTakes = time.Millisecond
 
+// notifyEvery is the least time between two notifications of a store.
+const notifyEvery = 5 * time.Millisecond
+
 // wire counts what connections to PostgreSQL say. It passes on whole messages of clients, and answers as they come.
 type wire struct {
 	to         string // the server's address
 	commits    atomic.Int64
 	statements atomic.Int64
 	trips      atomic.Int64
-	notified   atomic.Int64
+
+	mu       sync.Mutex
+	notified int64
+	latest   time.Time     // when the last one was sent
+	closest  time.Duration // two notifications were no less apart; 0 before the second
 }
 
 // listen returns the address at which the wire is to be reached until the test ends.
@@ -147,11 +156,16 @@ func (c *client) count(kind byte, body []byte) {
 // zero ends a text of the protocol.
 var zero = []byte{0}
 
-// ran counts a statement. How many notifications there are depends on how fast the machine is, for they are at least 5
-// ms apart: they are counted by themselves.
+// ran counts a statement. Notifications are counted by themselves.
 func (c *client) ran(as class) {
 	if c.last = as; as == notify {
-		c.notified.Add(1)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		now := time.Now()
+		if apart := now.Sub(c.latest); c.notified > 0 && (c.notified == 1 || apart < c.closest) {
+			c.closest = apart
+		}
+		c.notified, c.latest = c.notified+1, now
 		return
 	}
 	c.statements.Add(1)
@@ -159,6 +173,22 @@ func (c *client) ran(as class) {
 		c.commits.Add(1)
 		c.slow = true
 	}
+}
+
+// paced returns an error unless the connections have notified at least once, at most once for each commit, and never within
+// notifyEvery of the notification before. How many notifications an execution costs is no figure of the table: the commits of 5 ms
+// share one, so a machine with ten times the work of its processors sends twice as many. The pace holds on each machine: the store
+// waits after the server's answer, and that comes after the time that is noted here.
+func (w *wire) paced() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := w.commits.Load(); w.notified == 0 || w.notified > n {
+		return fmt.Errorf("%d notifications of %d commits, want at least one, and at most one for each commit", w.notified, n)
+	}
+	if w.notified > 1 && w.closest < notifyEvery {
+		return fmt.Errorf("two of %d notifications are %v apart, want at least %v", w.notified, w.closest, notifyEvery)
+	}
+	return nil
 }
 
 // synced counts a round trip.
