@@ -38,7 +38,6 @@ func (c *Client) bytes(ctx context.Context, path string, q url.Values) (io.ReadC
 	return res.Body, nil
 }
 
-// escaped escapes each part of a path.
 func escaped(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {

@@ -33,7 +33,6 @@ const (
 	maxWait = 60 * time.Second
 )
 
-// request is one call.
 type request struct {
 	method string
 	path   string // below /api/v1, or absolute if it begins with "//"

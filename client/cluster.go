@@ -97,7 +97,6 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// collect gathers the items of a list.
 func collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
 	for x, err := range list {
 		if err != nil {

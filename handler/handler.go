@@ -100,7 +100,6 @@ func Serve(ctx context.Context, o Options, m Map) error {
 	return w.Run(ctx)
 }
 
-// connect connects to the server or the broker.
 func (o *Options) connect(ctx context.Context) (servers handoff.Handoff, hangUp func(), err error) {
 	token := cmp.Or(o.Token, os.Getenv("PAWL_TOKEN"))
 	switch {

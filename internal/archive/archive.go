@@ -123,7 +123,6 @@ func ParseDefinitionName(member string) (name string, version int, err error) {
 	return name, version, nil
 }
 
-// isBlob reports whether a member is a blob, by its name.
 func isBlob(name string) bool {
 	return under(name, filesUnder) || under(name, logsUnder) || under(name, uploadsUnder)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// flagsTopic is the text of pawl help flags.
 const flagsTopic = `The flags that every command has. Each is a setting: it comes from its flag, else from its environment variable, else from
 the configuration file, else from its default. pawl config print shows what is set, and from where.
 

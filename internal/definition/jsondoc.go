@@ -26,7 +26,6 @@ func (r *reading) jsonReader() *jsonReader {
 	return &jsonReader{reading: r, dec: jsontext.NewDecoder(bytes.NewBuffer(r.src), jsontext.AllowDuplicateNames(true)), line: 1, column: 1}
 }
 
-// file reads the whole file.
 func (j *jsonReader) file() (*value, error) {
 	v, err := j.read(0)
 	if err == nil {

@@ -160,7 +160,6 @@ func (b *builder) sum(v *value, d *Definition) {
 	d.hash = hex.EncodeToString(sum[:])
 }
 
-// queueDocument reads the declaration of a queue.
 func (b *builder) queueDocument(v *value, d *Definition) {
 	if strings.HasSuffix(d.Name, ".") || strings.HasSuffix(d.Name, "_") || strings.HasSuffix(d.Name, "-") {
 		b.fail(v.get("name"), "name", "end it with a letter or digit", "%q is not the name of a queue", problem.Clip(d.Name, 60))

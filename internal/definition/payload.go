@@ -111,7 +111,6 @@ func (v *value) misspells(name string, fields []string) bool {
 	})
 }
 
-// knows reports whether name is a language.
 func (b *builder) knows(name string) bool {
 	_, ok := language.BuiltIn().Resolve(name)
 	return ok || slices.ContainsFunc(b.languages, func(knows func(string) bool) bool { return knows(strings.ToLower(name)) })

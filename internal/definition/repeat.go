@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// maxRounds is the largest number of rounds of a task.
 const maxRounds = 1000
 
 // Repeat runs a task in rounds, one after the other, until a condition on the result of a round holds.

@@ -114,7 +114,6 @@ func (b *builder) triggers(v *value, on []string) {
 	}
 }
 
-// maxTriggers is the largest number of triggers of one rule.
 const maxTriggers = 100
 
 // InputFor evaluates the input of the execution that a signal starts. An error is an *EvalError.

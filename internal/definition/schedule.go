@@ -146,7 +146,6 @@ func (v *value) below(path string) *value {
 	return at
 }
 
-// texts reads a string or a list of strings.
 func (b *builder) texts(v *value, path string) []string {
 	switch {
 	case v == nil:

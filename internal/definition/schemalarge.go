@@ -139,7 +139,6 @@ func elementSchema(s *jsonschema.Schema, i int) *jsonschema.Schema {
 	return additional
 }
 
-// memberSchemas returns the schemas for a member of an object.
 func memberSchemas(s *jsonschema.Schema, name string) (all []*jsonschema.Schema) {
 	if one := s.Properties[name]; one != nil {
 		all = append(all, one)

@@ -115,7 +115,6 @@ func (f *fenced) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blobError turns an error into one of handoff.
 func blobError(err error) error {
 	switch {
 	case errors.Is(err, blob.ErrNotFound):

@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
-// createChildren creates the executions of the plan's children.
 func (s *step) createChildren(ctx context.Context) error {
 	drafts, all := make([]*flow.Draft, 0, len(s.plan.Children)), s.prepared
 	for i := range s.plan.Children {

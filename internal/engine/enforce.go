@@ -25,7 +25,6 @@ const (
 	reasonMost = 2000
 )
 
-// plannedEnforcement is the planned result of a rule for a signal.
 type plannedEnforcement struct {
 	verdict automation.Verdict
 	start   *plannedStart         // of one that runs
@@ -39,7 +38,6 @@ type ruleChoice struct {
 	after  string          // rules up to this name were evaluated in earlier turns
 }
 
-// matched is the result of some rules for a signal.
 type matched struct {
 	all  []*plannedEnforcement
 	more bool   // rules remain: the signal stays new and waits for its turn

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// firing is the plan for one due schedule.
 type firing struct {
 	was    store.Schedule // the schedule as it was when this was planned
 	d      *definition.Definition

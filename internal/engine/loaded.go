@@ -112,7 +112,6 @@ func (t *transaction) loadPayloads(ctx context.Context, ds []*flow.Draft) error 
 	return t.readPayloads(ctx, ids)
 }
 
-// readPayloads reads the payloads of loaded executions.
 func (t *transaction) readPayloads(ctx context.Context, ids []flow.ID) error {
 	xs, err := t.tx.Lock(ctx, ids, store.WithPayload)
 	if err != nil {

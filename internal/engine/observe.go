@@ -126,5 +126,4 @@ func (e *Engine) logTakenBack(level slog.Level, what, number string, all []flow.
 	e.opts.Log.Log(context.Background(), level, what, number, len(all), telemetry.Executions, ids, telemetry.Attempt, all[0].Before.Attempt, telemetry.Why, string(why))
 }
 
-// since is the time since began, in seconds.
 func since(began time.Time) float64 { return time.Since(began).Seconds() }

@@ -171,7 +171,6 @@ func (e *Engine) recoverExpiredPage(ctx context.Context) (more bool, err error) 
 	return len(found.sessions) == page && recovered > 0, nil
 }
 
-// expired are sessions with expired leases.
 type expired struct {
 	sessions []store.Session
 	at       clockReading

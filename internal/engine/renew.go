@@ -51,7 +51,6 @@ func (e *Engine) joinRenewals(session flow.ID) *renewals {
 	return r
 }
 
-// renewed is the result of one transaction.
 type renewed struct {
 	alive  map[flow.ID][]handoff.Order
 	lapsed bool // the lease of some session had expired

@@ -39,7 +39,6 @@ func mostOften(counts map[string]int, n int) []string {
 	return all[:min(n, len(all))]
 }
 
-// countPast counts one more result of a rule.
 func countPast(p *api.RulePast, s flow.EnforcementState) {
 	//exhaustive:enforce
 	switch s {

@@ -47,7 +47,6 @@ func newSchedules() *schedules {
 	return &schedules{all: map[string]*definition.Definition{}, wake: make(chan struct{}, 1)}
 }
 
-// changed wakes the loop.
 func (s *schedules) changed() { loop.Wake(s.wake) }
 
 // schedule loads a version of a schedule's document; 0 is the latest.
@@ -331,7 +330,6 @@ func missedTicks(name string, all []schedule.Missed, now time.Time) []store.Tick
 	return ticks
 }
 
-// steer changes the state of a schedule.
 func (e *Engine) steer(ctx context.Context, name string, change func(context.Context, *transaction, *definition.Definition, *store.Schedule) error) (store.Schedule, error) {
 	if _, _, err := e.Schedule(ctx, name); err != nil {
 		return store.Schedule{}, err

@@ -277,7 +277,6 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 	}
 }
 
-// orders are the outstanding orders, by session.
 func (t *transaction) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
 	xs, err := t.tx.CancelRequested(ctx, sessions)
 	if err != nil {

@@ -26,7 +26,6 @@ func (t *transaction) Listens(trigger string) (generation int64, ok bool) {
 	return set.Generation, true
 }
 
-// decide is txn.Decide.
 func (e *Engine) decide(ctx context.Context, ids []flow.ID, decision func(context.Context, txn.Tx) (any, error)) (any, error) {
 	return inBatch(ctx, e, ids, func(ctx context.Context, t *transaction) (any, error) { return decision(ctx, t) })
 }

@@ -93,7 +93,6 @@ func (k Kind) row() *builtIn {
 
 var custom builtIn
 
-// kindsWith lists the built-in kinds for which has is true.
 func kindsWith(has func(builtIn) bool) (kinds []Kind) {
 	for _, b := range builtIns {
 		if has(b) {

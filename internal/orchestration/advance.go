@@ -138,7 +138,6 @@ func ReadAdvance(data json.RawMessage) (*Advance, error) {
 	})
 }
 
-// counts reads an object of numbers.
 func counts(dec *jsontext.Decoder) (map[string]int, error) {
 	all := map[string]int{}
 	return all, strictjson.EachMember(dec, func(name string) error {
@@ -153,7 +152,6 @@ func counts(dec *jsontext.Decoder) (map[string]int, error) {
 	})
 }
 
-// names reads a list of strings.
 func names(dec *jsontext.Decoder) (all []string, err error) {
 	err = strictjson.EachElement(dec, func(i int) error {
 		name, err := text(dec, fmt.Sprintf("element %d", i))

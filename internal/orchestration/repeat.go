@@ -45,7 +45,6 @@ func (k *taking) notReached(t *definition.Task, why *flow.Error) {
 	k.failing = k.st.narrowed(k.w)
 }
 
-// latest is the result of the latest round of a repeated task.
 func (k *taking) latest(t *definition.Task) definition.Round {
 	out := k.f.Output(t.Index)
 	r := definition.Round{Number: k.st.Tasks[t.Index].Created, Status: definition.StatusCompleted, Output: out.Single, Unread: out.TooLarge}

@@ -67,7 +67,6 @@ func ExitCodes(c *api.Checker) (accept, reject []int) {
 	return accept, reject
 }
 
-// list is a plain list of cases.
 type list []api.Case
 
 // readCases reads a list of cases, or an object that names an uploaded one.

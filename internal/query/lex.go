@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is the kind of a token.
 type tokenKind uint8
 
 const (

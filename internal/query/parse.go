@@ -345,7 +345,6 @@ func (p *parser) value(t *term) {
 	p.advance()
 }
 
-// isVersion reports whether a text is an integer.
 func isVersion(text string) bool {
 	_, err := strconv.Atoi(text)
 	return err == nil

@@ -55,7 +55,6 @@ func (q *Query) Worker() bool {
 	return anyTerm(q.root, func(t *term) bool { return t.field.about == ofWorker })
 }
 
-// node is a condition or a part of one.
 type node interface{ matches(*Record) Verdict }
 
 type (

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
-// about is the kind of a field.
 type about uint8
 
 const (
@@ -39,7 +38,6 @@ var fields = []struct {
 	{"error", ofError}, {"created", ofCreated}, {"finished", ofFinished},
 }
 
-// field is the field of a term.
 type field struct {
 	about about
 	name  string   // name of a label, or of the member as a definition declares it: input.customer
@@ -60,7 +58,6 @@ const (
 	exists
 )
 
-// value is a constant of a term.
 type value struct {
 	text    string
 	quoted  bool // it is a text, even if it looks like a number

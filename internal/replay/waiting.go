@@ -168,7 +168,6 @@ func (w *walk) inQueue(v *api.ReplayWhy) {
 	v.NotKnown = append(v.NotKnown, "its place in the line, which workers there were, and whether the queue, the action or a worker was paused")
 }
 
-// mustHave lists what a worker must have.
 func mustHave(n flow.Needs) string {
 	var all []string
 	if n.Handler != "" {

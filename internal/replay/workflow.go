@@ -241,7 +241,6 @@ func overrideText(output json.RawMessage) string {
 	return "ended with the given output " + flow.Clipped(string(output), 300)
 }
 
-// sameRequest compares the recorded request with that of the rules.
 func (a *attempt) sameRequest(at Finding, rules, was *flow.Request) {
 	differ := func(what, r, recorded, why string) {
 		at.Rules, at.Recorded, at.Why = what+" "+flow.Clipped(r, 300), what+" "+flow.Clipped(recorded, 300), why

@@ -32,7 +32,6 @@ type cron struct {
 	either                      bool
 }
 
-// named are the named lines.
 var named = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *",
 	"@midnight": "0 0 * * *", "@hourly": "0 * * * *",

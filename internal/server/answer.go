@@ -38,7 +38,6 @@ const (
 	mediaForm = "application/x-www-form-urlencoded"
 )
 
-// answerView is the content of the page.
 type answerView struct {
 	Title, Text, Say, Note, By, Foot string
 	Bad                              []string

@@ -19,7 +19,6 @@ import (
 // commits, and requests of other callers do not wait behind a thousand.
 const bulkAtOnce = 64
 
-// bulk is one kind of bulk request.
 type bulk struct {
 	stages   []flow.Stage // executions to select if the parameters name no status
 	finished bool         // applies to executions that have ended, else to unfinished ones

@@ -168,7 +168,6 @@ func (c *call) execution() (flow.ID, error) {
 	return executionNamed(c.r.PathValue("id"))
 }
 
-// executionNamed reads an execution's id.
 func executionNamed(text string) (flow.ID, error) {
 	return idNamed("execution", flow.ExecutionPrefix, text)
 }
@@ -280,7 +279,6 @@ func (c *call) checked() error {
 	return nil
 }
 
-// number reads a whole number of the query.
 func (c *call) number(name string, otherwise, least, most int64) int64 {
 	text := c.query.Get(name)
 	if text == "" {
@@ -327,7 +325,6 @@ func (c *call) wait() time.Duration {
 	return min(c.duration("wait", 0, "write it as in 30s, or as a number of seconds; at most "+maxWait.String()), maxWait)
 }
 
-// duration reads a span of time.
 func (c *call) duration(name string, otherwise time.Duration, fix string) time.Duration {
 	text := c.query.Get(name)
 	if text == "" {

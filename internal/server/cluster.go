@@ -99,7 +99,6 @@ type cut struct {
 	limit int
 }
 
-// cut reads ?cursor= and ?limit=.
 func (c *call) cut() (cut, error) {
 	after, err := base64.RawURLEncoding.DecodeString(c.query.Get("cursor"))
 	if err != nil {

@@ -153,7 +153,6 @@ func (c *call) filter() (store.Filter, error) {
 	return f, c.checked()
 }
 
-// readWhere reads the condition of a list.
 func (c *call) readWhere() (err error) {
 	text := c.query.Get("where")
 	if text == "" {
@@ -172,7 +171,6 @@ func (c *call) readWhere() (err error) {
 	return nil
 }
 
-// label reads a label of the query.
 func (c *call) label(text string) (name, value string, ok bool) {
 	if name, value, ok = strings.Cut(text, "="); !ok || name == "" {
 		c.fault("label", text, "it is not a label", "write it as name=value")
@@ -181,7 +179,6 @@ func (c *call) label(text string) (name, value string, ok bool) {
 	return name, value, true
 }
 
-// stages reads the statuses of the query.
 func (c *call) stages() (all []flow.Stage) {
 	for _, name := range c.query["status"] {
 		i := slices.IndexFunc(flow.Stages(), func(s flow.Stage) bool { return s.String() == name })

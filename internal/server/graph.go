@@ -129,7 +129,6 @@ func (s *sketch) compare(document []byte, old *sketch, before []byte) error {
 	return nil
 }
 
-// taskTexts returns the texts of a document's tasks, by name.
 func taskTexts(document []byte) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	tasks, found, err := strictjson.Member(document, "tasks")

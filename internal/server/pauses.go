@@ -19,7 +19,6 @@ func renderPause(p *store.Pause) api.Pause {
 	return api.Pause{Number: p.Generation, Kind: p.Of.String(), Name: p.Name, Paused: p.Paused, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason}
 }
 
-// pausedBy finds the current pauses, by kind and name.
 func (c *call) pausedBy() (func(of store.PauseKind, name string) *api.Pause, error) {
 	all, err := c.Engine.Paused(c.ctx())
 	if err != nil {

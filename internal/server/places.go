@@ -156,7 +156,6 @@ func (c *call) hold(size int) error {
 	return nil
 }
 
-// release releases the memory of the answer.
 func (c *call) release() {
 	if c.leave != nil {
 		c.answers.used.Add(-c.memory)

@@ -153,7 +153,6 @@ func fieldErrors(ps problem.List) []api.FieldError {
 	return out
 }
 
-// refuse answers with the problem for err.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := *problemOf(err)
 	p.Instance, p.RequestID = r.URL.Path, w.Header().Get("X-Request-Id")

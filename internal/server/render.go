@@ -63,7 +63,6 @@ func renderRun(out *api.Execution, x *flow.Execution, output json.RawMessage) {
 	}
 }
 
-// caseVerdicts reads the verdicts of the cases from the output of code.
 func caseVerdicts(output json.RawMessage) []api.CaseVerdict {
 	var run struct {
 		Cases []api.CaseVerdict `json:"cases"`

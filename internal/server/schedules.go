@@ -173,7 +173,6 @@ func (c *call) backfillSchedule(in *api.BackfillRequest) error {
 	return c.json(http.StatusOK, out)
 }
 
-// renderBackfilled renders a nominal time of a backfill with the status of its execution.
 func renderBackfilled(k *store.Tick, executions map[flow.ID]*flow.Execution) api.BackfilledTime {
 	t := api.BackfilledTime{Nominal: k.Nominal, Execution: k.Execution.String()}
 	if x := executions[k.Execution]; x != nil {

@@ -51,7 +51,6 @@ func (c *call) emitted(v engine.Emitted, err error) error {
 	return c.json(status, api.Emitted{Signal: id, Existing: v.Existing, Enforcements: renderEnforcements(v.Enforcements)})
 }
 
-// emitTo emits a signal about the execution in the path.
 func (c *call) emitTo(id flow.ID, in *api.Emission) error {
 	if in.Subject != "" {
 		return invalid(api.FieldError{Path: "subject", Value: in.Subject, Message: "it is the execution here", Fix: "leave it out, or emit it by /api/v1/signals"})
@@ -171,7 +170,6 @@ func (c *call) signals() error {
 	return c.json(http.StatusOK, page)
 }
 
-// signalPlace reads a cursor.
 func (c *call) signalPlace(text string) store.SignalPlace {
 	at, number, _ := strings.Cut(text, ".")
 	micros, err := strconv.ParseInt(at, 10, 64)

@@ -157,7 +157,6 @@ func share(plan *definition.Workflow, items int) int {
 // many reports whether a task can have more than one execution.
 func many(t *definition.Task) bool { return t.Foreach != nil || t.Repeat != nil }
 
-// taskStates returns the state of a workflow's tasks.
 func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	out := api.Tasks{Workflow: x.ID.String(), Status: status(x.Stage), Attempt: x.Attempt}
 	plan, err := c.plan(x)

@@ -75,7 +75,6 @@ func (c *Code) Offers() []string {
 	return all
 }
 
-// evaluation is one run of the handler.
 type evaluation struct {
 	*Code
 	task    *Task

@@ -80,7 +80,6 @@ func alsoHit(limits []string) string {
 	return " (it was refused a process or thread: raise limits.pids)"
 }
 
-// unmatched are the patterns that match no collected file.
 func unmatched(patterns []string, files []runtime.Collected) (all []string) {
 	for _, p := range patterns {
 		fits := func(f runtime.Collected) bool {

@@ -32,7 +32,6 @@ func (c *Code) withShell() *Code {
 // terminal has already shown.
 var shellArgs = []string{"-c", `command -v bash > /dev/null && exec bash --noediting -i; exec sh -i`}
 
-// shellStdin is the file with the program's input.
 const shellStdin = ".pawl-stdin"
 
 // openShell starts a shell in place of the program of spec, and prints the program's command.

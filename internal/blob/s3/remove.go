@@ -111,7 +111,6 @@ func runs(names []string) (all [][]string) {
 	return all
 }
 
-// top returns the first part of a name.
 func top(name string) string {
 	part, _, _ := strings.Cut(name, "/")
 	return part

@@ -125,7 +125,6 @@ func (h *handOff) GetBlob(ctx context.Context, _ flow.ID, q handoff.BlobQuery) (
 	return h.Blobs(ctx, q.Name, q.From)
 }
 
-// inputAtOnce is the size of one read.
 const inputAtOnce = 64 << 10
 
 // input reads one piece ahead, so that a blocked read, for example from a terminal, does not delay the end.

@@ -140,7 +140,6 @@ func ended(t *api.BackfilledTime, before string) string {
 	return before + string(t.Status)
 }
 
-// backfilled counts the results of a backfill.
 type backfilled struct {
 	fired, passedOver int
 	without           int    // times that already had an execution, which did not complete

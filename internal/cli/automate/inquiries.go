@@ -80,7 +80,6 @@ person can answer in a browser, without a token.`,
 	return c
 }
 
-// groupNames adds the prefix of groups to names.
 func groupNames(names []string) (all []string) {
 	for _, g := range names {
 		all = append(all, "group:"+strings.TrimPrefix(g, "group:"))

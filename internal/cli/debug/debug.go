@@ -321,7 +321,6 @@ func (s silent) Read([]byte) (int, error) {
 	return 0, context.Cause(s.ctx)
 }
 
-// openShell opens a shell in the place of an attempt's program.
 func openShell(ctx context.Context, a *app.App, r *attempt.Recorded) error {
 	h, can := task.Shell(r.Handler)
 	if !can {

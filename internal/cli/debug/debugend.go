@@ -116,7 +116,6 @@ func exitCodeIn(output json.RawMessage) *int {
 	return r.ExitCode
 }
 
-// recordedStream reads the recorded output of an attempt on a stream.
 func recordedStream(ctx context.Context, c *client.Client, rec *api.Attempt, stream string) (*digest, error) {
 	from, err := c.RawLog(ctx, rec.Execution, stream, rec.Attempt, 0)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-// versionFigures are the results of the executions of one version.
 type versionFigures struct {
 	Name       string  `json:"name"`
 	Version    int     `json:"version"`

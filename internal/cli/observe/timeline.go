@@ -48,7 +48,6 @@ func describeTimeline(ctx context.Context, a *app.App, s *app.Session, id string
 	})
 }
 
-// wholeTimeline reads all pages of a timeline.
 func wholeTimeline(ctx context.Context, s *app.Session, id string) (*api.Timeline, error) {
 	whole, err := s.Timeline(ctx, id, "", 1000)
 	for err == nil && whole.NextCursor != "" {

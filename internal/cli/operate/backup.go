@@ -280,7 +280,6 @@ func makeEmpty(dir string) error {
 	return nil
 }
 
-// lockEmpty locks a state directory that must be empty.
 func lockEmpty(state string) (*os.File, error) {
 	empty := mustBeEmpty(state, "--state-dir", instance.LockName)
 	if empty != nil && instance.ReadOwner(state).PID == 0 {

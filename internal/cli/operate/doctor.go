@@ -137,7 +137,6 @@ func checkState(ctx context.Context, a *app.App) []checkup {
 	return []checkup{state, checkRows(ctx, db, s)}
 }
 
-// checkRows checks every row.
 func checkRows(ctx context.Context, db checkup, s store.Store) checkup {
 	size, _ := s.Size(ctx) // only for show
 	begin := time.Now()

@@ -32,7 +32,6 @@ type contents struct {
 	large  []largeContent
 }
 
-// largeContent is a content to be uploaded.
 type largeContent struct {
 	path  string // of the file
 	spool bool   // the file is a temporary copy

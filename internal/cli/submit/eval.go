@@ -242,7 +242,6 @@ func limitsOf(given map[string]string) (api.CodeLimits, error) {
 	return l, nil
 }
 
-// languageOf finds a program's language.
 func languageOf(a *app.App, given, file string, program []byte) (string, error) {
 	set := a.Config.Languages.Set()
 	known := strings.Join(set.Names(), ", ")

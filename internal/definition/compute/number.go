@@ -21,7 +21,6 @@ type longNumber string
 var longNumberType = types.NewObjectType("number", traits.ComparerType, traits.AdderType, traits.SubtractorType, traits.MultiplierType, traits.DividerType, traits.ModderType,
 	traits.NegatorType)
 
-// fault is the error of arithmetic with the number.
 func (n longNumber) fault() error {
 	return fmt.Errorf("the number %.40s has more digits than can be computed with, or is beyond the range; double() rounds it within that", string(n))
 }

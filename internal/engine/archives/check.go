@@ -71,7 +71,6 @@ func (u *unpacker) check(r *archive.Row) error {
 // latest is the execution that the current rows belong to.
 func (u *unpacker) latest() *placed { return &u.above[len(u.above)-1] }
 
-// wrong returns the error that refuses a row of an execution.
 func wrong(id flow.ID, format string, args ...any) error {
 	return fault.New("executions", id.String(), fmt.Sprintf(format, args...), exportAgain)
 }

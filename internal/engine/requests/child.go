@@ -63,7 +63,6 @@ func (m Maker) Request(ctx context.Context, c *orchestration.Child, w *definitio
 // unreadable is an error of the store, not of the request.
 type unreadable struct{ error }
 
-// action resolves the action of a child.
 func (m Maker) action(ctx context.Context, c *orchestration.Child, w *definition.Work) (flow.Request, error) {
 	if err := checkEnv(c.Env); err != nil {
 		return flow.Request{}, err

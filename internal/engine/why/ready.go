@@ -207,7 +207,6 @@ func (w *answer) noneServes(where string, needs []string, others []lacking) {
 	w.Facts = append(w.Facts, fact)
 }
 
-// flags are the flags with which a worker has what is needed.
 func flags(needs []string) string {
 	var all, labels, runtimes []string
 	for _, need := range needs {
@@ -235,7 +234,6 @@ func flags(needs []string) string {
 // needContainers is the need of executions that run in any runtime with images.
 const needContainers = string(flow.KindContainer)
 
-// runtimeFlag is the value of --runtime for a need.
 func runtimeFlag(need string) string {
 	if need == needContainers {
 		return "sandbox,docker"

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ticksExplained is how many of the last ticks are read.
 const ticksExplained = 10
 
 // Schedule explains what a schedule waits for at a moment, its last times, and what would let it continue. failed is how many of its last

@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// call is one running call.
 type call struct {
 	line    Line
 	kind    string

@@ -106,7 +106,6 @@ func (d *correlator) transmit(ctx context.Context, w *waiter, pipe string, key [
 	}
 }
 
-// receiver reads a transfer.
 type receiver struct {
 	d         *correlator
 	ctx       context.Context

@@ -179,7 +179,6 @@ func (f *Broker) line(l brokerrpc.Line) string { return f.queue(string(l)) }
 
 func (f *Broker) replyQueue(name string) string { return f.queue("to." + name) }
 
-// newID is a random name.
 func newID() string {
 	raw := make([]byte, 16)
 	rand.Read(raw) // never fails on the systems that Go supports

@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
-// run is one container.
 type run struct {
 	runtime *Runtime
 	spec    runtime.Spec

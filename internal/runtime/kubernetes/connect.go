@@ -27,7 +27,6 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // quiet silences the client library, which logs to stderr every error that it also returns and the end of each stream.
 var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
-// connect finds the cluster.
 func connect(kubeconfig string) (*rest.Config, string, error) {
 	quiet()
 	const fix = "name a kubeconfig with --kubernetes-config or KUBECONFIG, or run pawl-kubernetes in a pod with a service account"

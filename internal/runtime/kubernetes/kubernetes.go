@@ -78,7 +78,6 @@ type Runtime struct {
 	tidy  sync.WaitGroup
 }
 
-// defaultOrphanAfter is the default of Options.OrphanAfter.
 const defaultOrphanAfter = 2 * time.Minute
 
 // New returns a runtime for a cluster, which need not be reachable yet.

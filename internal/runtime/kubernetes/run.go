@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
-// run is one pod.
 type run struct {
 	runtime *Runtime
 	spec    runtime.Spec

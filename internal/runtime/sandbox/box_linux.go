@@ -286,7 +286,6 @@ func (b *box) bound(ctx context.Context) (release func() bool) {
 	}
 }
 
-// await waits for a message of the given kind.
 func (b *box) await(ctx context.Context, kind pid1.MessageKind) (pid1.Message, error) {
 	message, err := b.receive()
 	switch {

@@ -118,7 +118,6 @@ func (c *cgroups) create(cpus bool) (_ *group, err error) {
 	return g, nil
 }
 
-// limit writes a run's limits.
 func (g *group) limit(l runtime.Limits) error {
 	write := g.limitV1
 	if g.owner.limits {

@@ -213,7 +213,6 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	}
 }
 
-// abandon undoes a failed start.
 func (n *run) abandon() {
 	defer n.runtime.runs.Remove(n)
 	defer close(n.done)

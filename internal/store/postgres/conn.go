@@ -355,7 +355,6 @@ func (r *rows) id() (id flow.ID) {
 
 func (r *rows) time() time.Time { return row.FromMicros(r.int()) }
 
-// texts reads an array of texts.
 func (r *rows) texts() []string {
 	v := r.next()
 	if len(v) < 20 {

@@ -70,7 +70,6 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 	return nil
 }
 
-// mostChunks is the largest number of chunks in a page.
 const mostChunks = 1000
 
 func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogChunk, err error) {

@@ -29,7 +29,6 @@ func (t *tx) writeLast(ctx context.Context) error {
 	return err
 }
 
-// applySignals writes the results of rules for signals.
 func (t *tx) applySignals(ctx context.Context, d *store.Delta) error {
 	t.emitted = append(t.emitted, d.Signals.New...)
 	t.enforced = append(t.enforced, d.Rules.Enforcements...)

@@ -33,7 +33,6 @@ const (
 	fromEnded = ` FROM ended d JOIN executions e ON e.n = d.n WHERE d.n = ?`
 )
 
-// number finds the number of an execution.
 func (c *conn) number(id flow.ID) (int64, bool, error) {
 	s := c.use(qNumber).id(id)
 	var n int64
@@ -64,7 +63,6 @@ func (c *conn) load(n int64, p store.Payload) (*flow.Execution, error) {
 	return x, err
 }
 
-// loadLive reads an unfinished execution.
 func (c *conn) loadLive(n int64, p store.Payload) (x *flow.Execution, err error) {
 	q := qLive
 	if p {
@@ -143,7 +141,6 @@ func (c *conn) inbox(n int64) ([]flow.Event, error) {
 	return all, cmp.Or(s.done(), bad)
 }
 
-// numbers reads a list of execution numbers.
 func (s *stmt) numbers() ([]int64, error) {
 	var all []int64
 	for s.next() {

@@ -206,7 +206,6 @@ func (r *reader) pool() pool {
 	return p
 }
 
-// attributes reads a list of attributes.
 func (r *reader) attributes(p pool, each func(name string, body reader)) {
 	for range r.u2() {
 		name := p.text[r.u2()]

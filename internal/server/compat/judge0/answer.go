@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-run/pawl/internal/server/compat"
 )
 
-// status is the status of a submission.
 type status struct {
 	ID          int    `json:"id"`
 	Description string `json:"description"`

@@ -291,7 +291,6 @@ func (s *wire) createBatch(w http.ResponseWriter, r *http.Request) {
 	compat.Answer(w, status, out)
 }
 
-// sized checks the size of a batch.
 func sized(n int) error {
 	switch {
 	case n == 0:

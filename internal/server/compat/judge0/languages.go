@@ -17,7 +17,6 @@ var numbers = map[int64]string{
 	102: "javascript", 103: "c", 105: "c++", 106: "go", 107: "go", 108: "rust", 109: "python", 111: "kotlin", 112: "scala", 113: "python",
 }
 
-// named is one language in a list.
 type named struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`

@@ -183,7 +183,6 @@ func decoded(s string) ([]byte, error) {
 	return b, nil
 }
 
-// limits reads the limits of a run.
 func (r *reader) limits(in *request, into *api.CodeLimits) {
 	span := func(name string, given *float64, otherwise, least, most float64) api.Duration {
 		v := otherwise
@@ -234,7 +233,6 @@ func (r *reader) callback(in *request) {
 	}
 }
 
-// number reads a whole number.
 func (r *reader) number(name string, given *int64, otherwise, least, most int64) int64 {
 	v := otherwise
 	if given != nil {

@@ -150,7 +150,6 @@ func (in *request) refuse(w http.ResponseWriter, err error) {
 	compat.Answer(w, status, message{strings.Join(all, "; ")})
 }
 
-// evaluation converts the request.
 func (in *request) evaluation() (e api.Evaluation, err error) {
 	wrong := compat.Refused{Status: http.StatusUnprocessableEntity}
 	fault := func(path, value, message, fix string) {

@@ -112,7 +112,6 @@ func (s *wire) runCode(w http.ResponseWriter, r *http.Request) {
 // modes are languages of SandboxFusion that are not plain languages: test runners, and machines of another kind.
 var modes = []string{"go_test", "pytest", "junit", "jest", "D_ut", "cuda", "python_gpu"}
 
-// evaluation converts the request.
 func (in *request) evaluation() (e api.Evaluation, err error) {
 	var wrong compat.Refused
 	wrong.Status = http.StatusUnprocessableEntity
