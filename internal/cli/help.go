@@ -43,9 +43,8 @@ func addHelp(root *cobra.Command) {
 	})
 }
 
-// usage shows the flags of the command itself. The flags of all commands, about twenty, are only named. It does not use a
-// template of cobra: with one the linker keeps every exported method of every type, which makes the binary half as large
-// again.
+// usage shows the flags of the command itself. The flags of all commands, about twenty, are only named. It does not use a template of
+// cobra: with one the linker keeps every exported method of every type, which makes the binary half as large again.
 func usage(c *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:")
@@ -99,8 +98,7 @@ func globalFlags(root *cobra.Command) string {
 	return strings.Join(lines, "\n")
 }
 
-// argsOf rewrites errors about a command's arguments in the words of its usage: cobra says that it "accepts 1 arg(s), received
-// 0".
+// argsOf rewrites errors about a command's arguments in the words of its usage: cobra says that it "accepts 1 arg(s), received 0".
 func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil || check(cmd, args) == nil {

@@ -1,5 +1,4 @@
-// Package cli is the command line: it assembles the commands, which use every engine through package client, and prints their
-// errors.
+// Package cli is the command line: it assembles the commands, which use every engine through package client, and prints their errors.
 package cli
 
 import (

@@ -1,6 +1,5 @@
-// Package runtime is the port for running programs: start a program, watch it, stop it for certain, collect the
-// files that it left. Backends differ in how much they isolate; a caller checks [Runtime.Isolation], never the
-// name.
+// Package runtime is the port for running programs: start a program, watch it, stop it for certain, collect the files that it left.
+// Backends differ in how much they isolate; a caller checks [Runtime.Isolation], never the name.
 package runtime
 
 import (
@@ -224,9 +223,8 @@ type Result struct {
 
 // Run is a program that has been started.
 type Run interface {
-	// Kill records the reason (the first reason wins) and begins to kill every process of the run. It
-	// does not wait; Wait does. It is safe to call at any time, from any goroutine, any number of
-	// times.
+	// Kill records the reason (the first reason wins) and begins to kill every process of the run. It does not wait; Wait does. It is safe
+	// to call at any time, from any goroutine, any number of times.
 	Kill(reason string)
 	// Terminate is Kill with a warning: the program's processes get SIGTERM at once, and those that remain after the grace period are
 	// killed. (Docker signals the first process only.) The run ends, as always, as soon as its first process has; limits apply

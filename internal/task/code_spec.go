@@ -147,8 +147,7 @@ func (e *evaluation) withTask(all map[string]string, output string) []string {
 	return out
 }
 
-// limits are the submission's; the language's apply where it sets none. For wall-clock time the attempt's timeout comes
-// between the two.
+// limits are the submission's; the language's apply where it sets none. For wall-clock time the attempt's timeout comes between the two.
 func (e *evaluation) limits() runtime.Limits {
 	l := limitsOf(e.code.Limits)
 	l.Wall = cmp.Or(l.Wall, e.task.Timeout)

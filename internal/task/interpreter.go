@@ -68,8 +68,7 @@ func (f *finder) find(ctx context.Context, p *Profile) (toolchain, error) {
 	return tc, err
 }
 
-// recheck names the part of a known toolchain that has disappeared, and forgets the toolchain, so that the next call
-// searches again.
+// recheck names the part of a known toolchain that has disappeared, and forgets the toolchain, so that the next call searches again.
 func (f *finder) recheck(p *Profile, tc toolchain) error {
 	needs := []string{tc.tool}
 	for _, m := range tc.mounts {

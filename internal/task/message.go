@@ -110,8 +110,7 @@ func (p *Profile) outOfMemory(r *runtime.Result, stderr []byte) {
 // stackLine matches a line that Node.js or Java writes below the message of an uncaught error.
 var stackLine = regexp.MustCompile(`^\s+at |^Node\.js v\d`)
 
-// lastLine is the last line of a program's output that is valid text, and neither blank nor part of a stack trace of Node.js or
-// Java.
+// lastLine is the last line of a program's output that is valid text, and neither blank nor part of a stack trace of Node.js or Java.
 func lastLine(b []byte) string {
 	for b = bytes.TrimSpace(b); len(b) > 0; {
 		i := bytes.LastIndexByte(b, '\n')

@@ -46,10 +46,9 @@ type repeated struct {
 	all            []api.CodeRun // all runs; nil if there was one
 }
 
-// untilKept runs a program. If the first run was near a limit, it repeats the run until one keeps its limits, at most as often
-// as the code asks for. The first run that keeps its limits counts, or else the first of all: other load on the machine makes a
-// program slower, never faster. A run that a stop ended counts, too. once runs the program; its argument is the number of the
-// run, from 0.
+// untilKept runs a program. If the first run was near a limit, it repeats the run until one keeps its limits, at most as often as the
+// code asks for. The first run that keeps its limits counts, or else the first of all: other load on the machine makes a program slower,
+// never faster. A run that a stop ended counts, too. once runs the program; its argument is the number of the run, from 0.
 func (e *evaluation) untilKept(limits runtime.Limits, once func(n int) (runtime.Result, error)) (repeated, error) {
 	first, err := once(0)
 	counting := repeated{Result: first}

@@ -38,14 +38,12 @@ type Profile struct {
 	// CheckSource makes the tool check the source without running it; an exit code other than 0 means that the source is
 	// not well-formed. It runs after a program has failed with a message about syntax.
 	CheckSource []string `json:"check,omitempty"`
-	// Uncaught is a regular expression for the stderr line that the tool writes when an uncaught error ended the program
-	// with exit code 1.
+	// Uncaught is a regular expression for the stderr line that the tool writes when an uncaught error ended the program with exit code 1.
 	Uncaught string `json:"uncaught,omitempty"`
 	// Message are regular expressions for what the tool writes to stderr about an error that has ended the program. The message consists
 	// of the groups of the last match of the first matching expression; if none matches, it is the last line.
 	Message []string `json:"message,omitempty"`
-	// OutOfMemory is a regular expression for the stderr line that the tool writes when it is out of memory: the verdict is then
-	// oom.
+	// OutOfMemory is a regular expression for the stderr line that the tool writes when it is out of memory: the verdict is then oom.
 	OutOfMemory string            `json:"out_of_memory,omitempty"`
 	Mounts      []string          `json:"mounts,omitempty"` // host paths, read-only, in addition to those that the tool itself needs
 	Env         map[string]string `json:"env,omitempty"`

@@ -29,9 +29,8 @@ type interpreter struct {
 	packages     []string
 }
 
-// python finds out the path of an interpreter. In a virtual environment it keeps the environment's path and does not follow
-// the link, because Python finds the environment by that path. Any other interpreter runs without the hooks of the host's
-// packages.
+// python finds out the path of an interpreter. In a virtual environment it keeps the environment's path and does not follow the link,
+// because Python finds the environment by that path. Any other interpreter runs without the hooks of the host's packages.
 func (f *finder) python(ctx context.Context, path string) (toolchain, error) {
 	lines, err := ask(ctx, nil, "", path, "-c", askPython)
 	if err != nil {

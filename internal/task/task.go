@@ -17,9 +17,8 @@ import (
 
 // Handler runs attempts of one kind. Many goroutines use it at the same time.
 type Handler interface {
-	// Run does the work and returns its output as JSON. ctx ends when the attempt is to be stopped; Stopped then returns
-	// the reason, and Run must return once no part of the work is running. An error that is not an *Error fails the
-	// attempt with the code handler_error.
+	// Run does the work and returns its output as JSON. ctx ends when the attempt is to be stopped; Stopped then returns the reason, and Run
+	// must return once no part of the work is running. An error that is not an *Error fails the attempt with the code handler_error.
 	Run(ctx context.Context, t *Task) (json.RawMessage, error)
 }
 
@@ -88,10 +87,9 @@ func (t *Task) SetChain(h http.Header) {
 	}
 }
 
-// Log returns a writer for output that people can read while the handler works: "stdout" and "stderr" for the streams
-// of a program, "log" for anything else. Readers see bytes after about 0.1 s. Only one goroutine at a time may write to
-// a stream. A write waits while too many bytes are on their way to the engine (but see Spooler), and fails once the
-// worker has lost the attempt.
+// Log returns a writer for output that people can read while the handler works: "stdout" and "stderr" for the streams of a program, "log"
+// for anything else. Readers see bytes after about 0.1 s. Only one goroutine at a time may write to a stream. A write waits while too
+// many bytes are on their way to the engine (but see Spooler), and fails once the worker has lost the attempt.
 func (t *Task) Log(stream string) io.Writer { return t.Host.Log(stream) }
 
 // Input is the input of an interactive execution; every attempt reads it from its beginning. A read waits for input, and

@@ -29,9 +29,8 @@ type Session struct {
 	Embedded bool // the engine is in this process
 	joined   bool // the engine is in another process on the same state directory, and may end with it
 
-	// Key is the idempotency key for submissions through another process. That process may end before it answers; the
-	// submission is then repeated with the next engine on the same database, and must not be made twice. It is empty
-	// for other connections.
+	// Key is the idempotency key for submissions through another process. That process may end before it answers; the submission is then
+	// repeated with the next engine on the same database, and must not be made twice. It is empty for other connections.
 	Key string
 
 	mu    sync.Mutex
@@ -52,8 +51,7 @@ func newSession(c *client.Client, r *instance.Instance) *Session {
 	return s
 }
 
-// Within returns a context that also ends when the engine in this process has ended, because no call would be answered after
-// that.
+// Within returns a context that also ends when the engine in this process has ended, because no call would be answered after that.
 func (s *Session) Within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.lost, func() { cancel(context.Cause(s.lost)) })

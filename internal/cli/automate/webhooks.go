@@ -261,8 +261,7 @@ func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, e
 	return r, nil
 }
 
-// readableSecrets reads the secrets of a webhook that are available to this command. Users may read their own environment and
-// files.
+// readableSecrets reads the secrets of a webhook that are available to this command. Users may read their own environment and files.
 func readableSecrets(w *definition.Webhook) (all []string, err error) {
 	names := make([]string, len(w.Secrets))
 	for i, name := range w.Secrets {

@@ -74,8 +74,7 @@ func (c *Config) Isolating(name string, kind flow.Kind) string {
 // Kubernetes is the runtime that only cmd/pawl-kubernetes has; every program knows its settings.
 const Kubernetes = "kubernetes"
 
-// Wires are the protocols of other evaluators that the setting compat accepts: those of SandboxFusion, open-instruct, Piston and
-// Judge0.
+// Wires are the protocols of other evaluators that the setting compat accepts: those of SandboxFusion, open-instruct, Piston and Judge0.
 var Wires = []string{"run_code", "test_program", "piston", "judge0"}
 
 func checkWires(s string) error {

@@ -18,8 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// diffOutcomes shows the differences between two executions: their definitions, inputs and ends, and with logs their
-// output.
+// diffOutcomes shows the differences between two executions: their definitions, inputs and ends, and with logs their output.
 func diffOutcomes(ctx context.Context, a *app.App, s *app.Session, ids []string, logs bool) error {
 	var sides [2]executionSide
 	for i, id := range ids {
@@ -53,8 +52,7 @@ type executionSide struct {
 	measured string // how long it ran; "" if it did not
 }
 
-// unlike are the members that differ between any two executions: ids, times, links and measurements. They are left out of the
-// comparison.
+// unlike are the members that differ between any two executions: ids, times, links and measurements. They are left out of the comparison.
 var unlike = []string{"id", "existing", "created_at", "not_before", "queued_at", "claimed_at", "started_at", "finished_at", "wake_at", "worker", "traceparent", "cancel_order", "reused_of", "rerun_of", "retry_of",
 	"workflow", "wall_ms", "cpu_ms", "peak_memory_bytes", "signal"}
 

@@ -22,8 +22,7 @@ type sample struct {
 	code       api.Code
 }
 
-// readSamples reads programs in the formats of HumanEval (completion), EvalPlus (solution), MBPP (code) and LiveCodeBench
-// (code_list).
+// readSamples reads programs in the formats of HumanEval (completion), EvalPlus (solution), MBPP (code) and LiveCodeBench (code_list).
 func readSamples(path string, problems map[string]*task, limits api.CodeLimits) ([]*sample, error) {
 	var all []*sample
 	completions, keys := map[string]int{}, map[string]int{}

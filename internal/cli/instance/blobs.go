@@ -37,9 +37,8 @@ func (h *BlobPlaces) Close() error {
 	return all
 }
 
-// OpenBlobs opens the locations of the settings: new blobs are put into the first, and reads search all. Locations that these
-// settings may have used earlier are searched even if they are not named: the database, and the directory beneath the state
-// directory.
+// OpenBlobs opens the locations of the settings: new blobs are put into the first, and reads search all. Locations that these settings
+// may have used earlier are searched even if they are not named: the database, and the directory beneath the state directory.
 func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobPlaces, err error) {
 	h := &BlobPlaces{}
 	defer func() {

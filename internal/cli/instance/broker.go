@@ -45,8 +45,7 @@ func (b *brokered) drainBroker(ctx context.Context) error {
 	}
 }
 
-// startBroker starts to serve the workers behind the broker, including those whose session another server of the database has
-// opened.
+// startBroker starts to serve the workers behind the broker, including those whose session another server of the database has opened.
 func (r *Instance) startBroker(ctx context.Context) (err error) {
 	key, err := r.engine.Catalog().WorkerKey(ctx)
 	if err != nil {

@@ -246,8 +246,7 @@ func (r *Instance) Serve(l net.Listener) {
 	r.stopServing = func() { stop(); before() }
 }
 
-// Ended is closed when a part of the instance has ended by itself, so that requests are no longer answered or work no
-// longer runs.
+// Ended is closed when a part of the instance has ended by itself, so that requests are no longer answered or work no longer runs.
 func (r *Instance) Ended() <-chan struct{} { return r.parts.ended.Done() }
 
 // Reason is the reason why a part has ended by itself; nil if none has.

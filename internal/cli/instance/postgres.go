@@ -20,9 +20,8 @@ func OpenPostgres(ctx context.Context, dsn string, o postgres.Options) (*postgre
 	return s, nil
 }
 
-// Refused gives an error from opening a database its exit code. A database that is unavailable is an ordinary error,
-// because the next start may succeed. A wrong DSN, server version or schema and missing rights are wrong usage: only the
-// operator can fix them.
+// Refused gives an error from opening a database its exit code. A database that is unavailable is an ordinary error, because the next
+// start may succeed. A wrong DSN, server version or schema and missing rights are wrong usage: only the operator can fix them.
 func Refused(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return err

@@ -43,8 +43,7 @@ const (
 	socketName = "pawl.sock"
 )
 
-// LockState creates the state directory and locks it. The operating system releases the lock when this process ends, also after
-// kill -9.
+// LockState creates the state directory and locks it. The operating system releases the lock when this process ends, also after kill -9.
 func LockState(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w; give another with --state-dir", err)
@@ -63,8 +62,7 @@ func LockState(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Owner describes the process that works on a state directory; it is the content of the lock file, which only its user can
-// read.
+// Owner describes the process that works on a state directory; it is the content of the lock file, which only its user can read.
 type Owner struct {
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`

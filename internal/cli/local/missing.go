@@ -97,8 +97,7 @@ func stepsOf(d *definition.Definition) ([]step, error) {
 	return append([]step{doc.step}, slices.Collect(maps.Values(doc.Tasks))...), nil
 }
 
-// MissingTools checks the languages of all code in definitions. It sees only literal languages; a computed one is
-// checked when it runs.
+// MissingTools checks the languages of all code in definitions. It sees only literal languages; a computed one is checked when it runs.
 func MissingTools(a *app.App, defs []*definition.Definition) error {
 	languageIn := func(s step) string {
 		var with struct {
@@ -128,8 +127,7 @@ func MissingTools(a *app.App, defs []*definition.Definition) error {
 	return nil
 }
 
-// MissingRuntimes checks, for definitions that run only in this process, whether it has the necessary handlers, runtimes and
-// labels.
+// MissingRuntimes checks, for definitions that run only in this process, whether it has the necessary handlers, runtimes and labels.
 func MissingRuntimes(a *app.App, defs []*definition.Definition) error {
 	for _, d := range defs {
 		if d.Action != nil && d.Action.Handler != "" && !config.IsPostgres(a.Config.Text("store")) {

@@ -203,8 +203,7 @@ func getWith(ctx context.Context, a *app.App, s *app.Session, l *listing.Options
 	}
 }
 
-// unhinted is how long a watched list waits for a hint: the server sends one at least every 5 s, unless a proxy delays the
-// stream.
+// unhinted is how long a watched list waits for a hint: the server sends one at least every 5 s, unless a proxy delays the stream.
 const unhinted = 10 * time.Second
 
 // hint puts a value into hints, which has a capacity of one, whenever executions may have changed. It closes hints

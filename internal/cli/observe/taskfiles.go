@@ -35,8 +35,7 @@ func listTaskFiles(ctx context.Context, a *app.App, s *app.Session, x *api.Execu
 	})
 }
 
-// fileOfTask explains an error about a file of a workflow, which has no files itself: it names the tasks with a file of that
-// name.
+// fileOfTask explains an error about a file of a workflow, which has no files itself: it names the tasks with a file of that name.
 func fileOfTask(ctx context.Context, s *app.Session, id, name string, err error) error {
 	if !client.IsNotFound(err) {
 		return err

@@ -178,8 +178,7 @@ func (l taskLabels) of(ctx context.Context, c *client.Client, x *api.Execution) 
 	return x.Task, nil
 }
 
-// lineWriter writes whole lines with a label before each. A line is buffered until its end, however long it is: streams are
-// bounded.
+// lineWriter writes whole lines with a label before each. A line is buffered until its end, however long it is: streams are bounded.
 type lineWriter struct {
 	to      io.Writer
 	label   string

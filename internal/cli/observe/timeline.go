@@ -12,8 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// describeTimeline lists attempts by worker, in the order in which they were claimed; attempts without a worker come
-// last.
+// describeTimeline lists attempts by worker, in the order in which they were claimed; attempts without a worker come last.
 func describeTimeline(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	whole, err := wholeTimeline(ctx, s, id)
 	return output.Show(a.Out, f, whole, err, func() {

@@ -75,8 +75,7 @@ func checkBucket(ctx context.Context, url string) checkup {
 	return c
 }
 
-// tryBlobs writes a test blob, reads it, and removes it; a store lists a blob before it removes it, so that permission is tested
-// as well.
+// tryBlobs writes a test blob, reads it, and removes it; a store lists a blob before it removes it, so that permission is tested as well.
 func tryBlobs(ctx context.Context, s blob.Store) error {
 	name := "doctor/" + rand.Text()
 	if _, err := s.Put(ctx, name+"/1", strings.NewReader(name)); err != nil {

@@ -59,8 +59,7 @@ func serveLocal(ctx context.Context, a *app.App, grace time.Duration) error {
 	}
 }
 
-// joined reports whether a command or client uses the engine on the state directory. A command that joins at the same moment
-// tries again.
+// joined reports whether a command or client uses the engine on the state directory. A command that joins at the same moment tries again.
 func joined(dir string) (bool, error) {
 	f, err := instance.LockJoin(dir, unix.LOCK_EX)
 	if errors.Is(err, instance.ErrHeld) {

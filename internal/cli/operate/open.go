@@ -22,8 +22,7 @@ import (
 	"github.com/pawl-run/pawl/web"
 )
 
-// reading are the commands that work on an opened archive. Others would be refused by it, or would use this machine's
-// settings.
+// reading are the commands that work on an opened archive. Others would be refused by it, or would use this machine's settings.
 var reading = []string{"get", "describe", "logs", "events", "files", "wait", "why", "replay", "debug", "compare", "diff", "export"}
 
 // OpenCommand shows an archive. Run runs a command line and returns its exit code.

@@ -1,5 +1,4 @@
-// Package operate contains the commands of operators: server, worker, ui, doctor, migrate, backup, restore, broker, languages,
-// bench.
+// Package operate contains the commands of operators: server, worker, ui, doctor, migrate, backup, restore, broker, languages, bench.
 package operate
 
 import (

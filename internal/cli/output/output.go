@@ -76,8 +76,7 @@ func WriteData(w io.Writer, f Format, v any) error {
 	return err
 }
 
-// Show writes v in a format for programs, or calls table, which writes it for people. It returns an error of the request
-// unchanged.
+// Show writes v in a format for programs, or calls table, which writes it for people. It returns an error of the request unchanged.
 func Show(w io.Writer, f Format, v any, err error, table func()) error {
 	if err != nil {
 		return err

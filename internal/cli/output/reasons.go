@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// Printf formats text for people. Texts among args may come from other users, such as the reason of a pause or the
-// name of a task: Printf cleans them, so that they cannot move the cursor, set the window's title, reverse the
-// following text (U+202E), or start a new line.
+// Printf formats text for people. Texts among args may come from other users, such as the reason of a pause or the name of a task: Printf
+// cleans them, so that they cannot move the cursor, set the window's title, reverse the following text (U+202E), or start a new line.
 func Printf(w io.Writer, format string, args ...any) {
 	cleaned := make([]any, len(args))
 	for i, arg := range args {

@@ -61,8 +61,7 @@ func yamlNodes(dec *jsontext.Decoder, n *yaml.Node, closing jsontext.Kind) (*yam
 	return n, err
 }
 
-// yamlText writes text as a block of lines where a block preserves it, and in quotes where plain text would be read as another
-// type.
+// yamlText writes text as a block of lines where a block preserves it, and in quotes where plain text would be read as another type.
 func yamlText(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	switch {

@@ -20,8 +20,7 @@ import (
 const (
 	// inlineContent bounds the bytes of a content inside the request. Larger ones are uploaded.
 	inlineContent = 1 << 20
-	// inlineRequest bounds the bytes of all contents inside one request, as JSON: the API accepts 16 MB, and the program
-	// is part of them.
+	// inlineRequest bounds the bytes of all contents inside one request, as JSON: the API accepts 16 MB, and the program is part of them.
 	inlineRequest = 6 << 20
 )
 

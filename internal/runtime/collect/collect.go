@@ -1,8 +1,7 @@
 //go:build unix
 
-// Package collect copies the files that a program left to the host without following anything that the program may
-// have planted: it descends through directory descriptors, opens only regular files, and bounds size, count and
-// depth. Backends share it.
+// Package collect copies the files that a program left to the host without following anything that the program may have planted: it
+// descends through directory descriptors, opens only regular files, and bounds size, count and depth. Backends share it.
 package collect
 
 import (
@@ -31,9 +30,8 @@ const (
 	maxRefused = 100     // refusals listed; the last line has the total
 )
 
-// From copies the files beneath the directory work that match patterns into the host directory into. The sizes of
-// all copies together are at most maxBytes. It returns what it refused instead of failing; the error is one of
-// the host.
+// From copies the files beneath the directory work that match patterns into the host directory into. The sizes of all copies together are
+// at most maxBytes. It returns what it refused instead of failing; the error is one of the host.
 func From(work *os.File, patterns []string, into string, maxBytes int64) ([]runtime.Collected, []string, error) {
 	c := &collection{into: into, left: maxBytes}
 	for _, p := range patterns {
@@ -186,8 +184,7 @@ func (c *collection) entry(dir *os.File, name, prefix string, all bool, depth in
 	return c.take(dir, name, full)
 }
 
-// nameless are errors that a file name alone can cause, on one file system or another; they are the program's fault, not
-// the host's.
+// nameless are errors that a file name alone can cause, on one file system or another; they are the program's fault, not the host's.
 var nameless = []error{unix.ENAMETOOLONG, unix.EEXIST, unix.EILSEQ, unix.EINVAL, unix.ENOTDIR, unix.EISDIR}
 
 // take copies one regular file.

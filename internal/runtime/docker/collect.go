@@ -67,8 +67,7 @@ func sizeOf(ctx context.Context, dir string, most int64) int64 {
 	return all
 }
 
-// collect copies the files that the Spec names: from the volume itself where it can be reached, else from the
-// engine's archive of it.
+// collect copies the files that the Spec names: from the volume itself where it can be reached, else from the engine's archive of it.
 func (n *run) collect() error {
 	if len(n.spec.Collect) == 0 {
 		return nil
@@ -104,9 +103,8 @@ func (n *run) collect() error {
 	return err
 }
 
-// fetch unpacks the engine's archive of the working directory into a directory of this host; no name in the archive
-// can lead out of it. Links and devices become empty placeholders of their kind, so that the collection refuses them
-// by the same rules.
+// fetch unpacks the engine's archive of the working directory into a directory of this host; no name in the archive can lead out of it.
+// Links and devices become empty placeholders of their kind, so that the collection refuses them by the same rules.
 func (n *run) fetch(into string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

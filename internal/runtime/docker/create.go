@@ -156,8 +156,7 @@ var reserved = []string{"/proc", "/dev", "/sys", "/tmp", volumeDir}
 // error, which programs can handle.
 const fileSlack = 1 << 20
 
-// mounts are the volume of the working directory, which lives as long as the container, and the Spec's mounts from
-// the engine's host.
+// mounts are the volume of the working directory, which lives as long as the container, and the Spec's mounts from the engine's host.
 func (n *run) mounts() ([]mount.Mount, error) {
 	all := []mount.Mount{{Type: mount.TypeVolume, Target: volumeDir}}
 	for _, m := range n.spec.Mounts {

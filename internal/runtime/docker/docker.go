@@ -30,8 +30,7 @@ type Options struct {
 	Host string
 	// Image is the image of a Spec without a Container; empty: such a Spec is refused.
 	Image string
-	// OCIRuntime is the engine's name for the OCI runtime that runs the containers ("runsc"); empty: the engine's
-	// default.
+	// OCIRuntime is the engine's name for the OCI runtime that runs the containers ("runsc"); empty: the engine's default.
 	OCIRuntime string
 	// Networks are the names that a Container may ask for; without any, no run has a network.
 	Networks []string
@@ -182,8 +181,7 @@ func (r *Runtime) refused(doing string, err error) error {
 // sweepEvery is the interval between searches for orphans.
 const sweepEvery = 30 * time.Second
 
-// sweepAgain searches for orphans until ctx ends. It reports no error: the next run reports an engine that does not
-// answer.
+// sweepAgain searches for orphans until ctx ends. It reports no error: the next run reports an engine that does not answer.
 func (r *Runtime) sweepAgain(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()

@@ -148,8 +148,7 @@ func (n *run) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// pump forwards the streams. The engine sends both outputs in one stream, which split separates; each gets its own
-// goroutine.
+// pump forwards the streams. The engine sends both outputs in one stream, which split separates; each gets its own goroutine.
 func (n *run) pump(split func(out, errs io.Writer) error) {
 	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(verdict.Output(n.spec.Limits)) })
 	out, outIn := io.Pipe()
@@ -307,9 +306,8 @@ func (n *run) discard() error {
 	}
 }
 
-// judge determines how the run ended: first from what Pawl recorded, then from the kernel's counters, then from the
-// program's exit. The engine reports a signal as 128 plus its number, which a program may also exit with: that
-// proves nothing.
+// judge determines how the run ended: first from what Pawl recorded, then from the kernel's counters, then from the program's exit. The
+// engine reports a signal as 128 plus its number, which a program may also exit with: that proves nothing.
 func (n *run) judge(code int64) error {
 	r := &n.result
 	defer func() { r.NoteLimits(false, n.overDisk.Load()) }()

@@ -19,8 +19,7 @@ func (n *run) taken(pod *v1.Pod, how string) error {
 	return fmt.Errorf("%w: pod %s %s: %s", errInfra, n.name, how, describe(pod))
 }
 
-// overdue reports whether a pod is being deleted and no kubelet will finish it: its node is lost, or its grace period is long
-// past.
+// overdue reports whether a pod is being deleted and no kubelet will finish it: its node is lost, or its grace period is long past.
 func overdue(pod *v1.Pod) bool {
 	if pod == nil || pod.DeletionTimestamp == nil {
 		return false

@@ -110,8 +110,7 @@ func (n *run) plan(ctx context.Context) error {
 	return nil
 }
 
-// rename draws a new nonce and the pod name derived from it, for a pod that replaces one that may still be ending
-// under the old name.
+// rename draws a new nonce and the pod name derived from it, for a pod that replaces one that may still be ending under the old name.
 func (n *run) rename() {
 	n.nonce = strings.ToLower(rand.Text())
 	n.name = n.podName()

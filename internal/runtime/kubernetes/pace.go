@@ -9,8 +9,7 @@ const (
 	// paceFirst is the delay between a pod's assignment to a node and the first try of its keeper, until the worker has seen some
 	// pods start.
 	paceFirst = 500 * time.Millisecond
-	// paceShare is the part of the usual start time after which a keeper is tried. It is below 1 so that the usual time can become
-	// shorter.
+	// paceShare is the part of the usual start time after which a keeper is tried. It is below 1 so that the usual time can become shorter.
 	paceShare = 0.9
 	// paceWeight is the weight of the latest pod in the usual start time.
 	paceWeight = 0.2
@@ -20,9 +19,8 @@ const (
 	// a node that took minutes to start 20 pods, each pod asked in vain every 20 s.
 	paceTries  = 2
 	paceRarely = 20 * time.Second
-	// Of the pods that start beside others, the first paceVain are tried early and then every paceProbe-th, until one
-	// try reaches its keeper: of 20 pods at once on one node hardly any does, but where each of many nodes starts one
-	// pod most may.
+	// Of the pods that start beside others, the first paceVain are tried early and then every paceProbe-th, until one try reaches its
+	// keeper: of 20 pods at once on one node hardly any does, but where each of many nodes starts one pod most may.
 	paceVain  = 5
 	paceProbe = 10
 	// dialFirst and dialMost are the shortest and longest pause between tries of a keeper that runs and does not answer.
@@ -36,10 +34,9 @@ const (
 	startsApart = 3 * time.Second
 )
 
-// pace decides when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a
-// second late, and an exec that comes too early costs a request that the API server and the kubelet refuse. So the
-// first tries come when keepers of this cluster usually answer, and the next try when the kubelet has reported the
-// keeper.
+// pace decides when the worker tries to reach a keeper by an exec. The kubelet reports a container's start up to a second late, and an
+// exec that comes too early costs a request that the API server and the kubelet refuse. So the first tries come when keepers of this
+// cluster usually answer, and the next try when the kubelet has reported the keeper.
 type pace struct {
 	mu    sync.Mutex
 	usual time.Duration // pods beside others after those of early; every paceProbe-th is tried early
@@ -108,8 +105,7 @@ func (t *tries) failed(now time.Time) {
 // rarely is the pause before a try of a keeper that the kubelet has not reported as running. The caller holds the lock.
 func (p *pace) rarely() time.Duration { return max(paceRarely, time.Duration(p.open)*startsApart) }
 
-// asksEvents reports whether the worker is to ask for the events of a pod whose keeper does not run, and schedules the next
-// request.
+// asksEvents reports whether the worker is to ask for the events of a pod whose keeper does not run, and schedules the next request.
 func (t *tries) asksEvents(now time.Time) bool {
 	if now.Before(t.events) {
 		return false

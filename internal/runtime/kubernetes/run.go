@@ -80,8 +80,7 @@ func (n *run) Wait() runtime.Result {
 // Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-// Terminate has process 1 send SIGTERM to the program, and kill it after the grace period, even if no worker is connected by
-// then.
+// Terminate has process 1 send SIGTERM to the program, and kill it after the grace period, even if no worker is connected by then.
 func (n *run) Terminate(reason string, grace time.Duration) {
 	e := verdict.Ending{Verdict: runtime.Killed, Reason: reason}
 	if grace <= 0 || !n.ended.Set(e) {
@@ -276,8 +275,7 @@ func (n *run) current() *link {
 	return n.link
 }
 
-// judge determines how the run ended: first from what Pawl recorded, then from the kernel's counters, then from the program's
-// exit.
+// judge determines how the run ended: first from what Pawl recorded, then from the kernel's counters, then from the program's exit.
 func (n *run) judge(report *wire.Report) {
 	r, limits := &n.result, n.spec.Limits
 	r.StdoutBytes, r.StderrBytes = n.outputs[0].kept, n.outputs[1].kept

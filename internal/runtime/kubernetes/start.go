@@ -24,8 +24,7 @@ const (
 	startWithin = 15 * time.Minute
 	// pullWithin is how long the pull of an image may fail: the registry may have a fault, or the name may be wrong.
 	pullWithin = 5 * time.Minute
-	// keeperlessFirst and keeperlessMost are the shortest and longest pause before a new pod replaces one whose keeper did not
-	// start.
+	// keeperlessFirst and keeperlessMost are the shortest and longest pause before a new pod replaces one whose keeper did not start.
 	keeperlessFirst = 5 * time.Second
 	keeperlessMost  = time.Minute
 	// orphanSlack is by how much longer than OrphanAfter a program may run without a worker: until a keeper has noticed that a stream is
@@ -382,14 +381,12 @@ func errDeleted(name string, pod *v1.Pod) error {
 		Err: fmt.Errorf("%w: kubernetes: pod %s was deleted by another before its program began: %s", runtime.ErrUnavailable, name, describe(pod))}
 }
 
-// denied reports whether an exec failed because of missing permissions. The WebSocket library reports the status only in its
-// text.
+// denied reports whether an exec failed because of missing permissions. The WebSocket library reports the status only in its text.
 func denied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || strings.Contains(err.Error(), "403 Forbidden") || strings.Contains(err.Error(), "forbidden")
 }
 
-// sendOrder sends the command and its files. An error is one of the Spec or of its files; a stream that breaks off ends by
-// itself.
+// sendOrder sends the command and its files. An error is one of the Spec or of its files; a stream that breaks off ends by itself.
 func (n *run) sendOrder(l *link) error {
 	if err := l.sendMessage(wire.Order, &n.command); err != nil {
 		return nil

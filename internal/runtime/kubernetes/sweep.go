@@ -32,10 +32,9 @@ func (r *Runtime) sweepAgain(ctx context.Context) {
 	}
 }
 
-// sweep deletes the pods of dead workers: such a pod ends by itself, because its keeper waits for a worker only for a
-// limited time, and is then deleted here. Of the pods of this worker's earlier processes it deletes those that are not
-// taken up, and of this process those that are over and could not be deleted when their run ended. It returns the
-// number of deleted pods.
+// sweep deletes the pods of dead workers: such a pod ends by itself, because its keeper waits for a worker only for a limited time, and
+// is then deleted here. Of the pods of this worker's earlier processes it deletes those that are not taken up, and of this process those
+// that are over and could not be deleted when their run ended. It returns the number of deleted pods.
 func (r *Runtime) sweep(ctx context.Context, now time.Time) (int, error) {
 	deleted := 0
 	for _, which := range []metav1.ListOptions{

@@ -18,9 +18,8 @@ const (
 	lockName   = "lock"
 )
 
-// base is the directory that contains the working directories of a runtime's runs. It is locked while its owner
-// lives, so that the next process can recognize what a dead one left: the kernel releases the lock however the owner
-// died and whichever pid namespace it was in.
+// base is the directory that contains the working directories of a runtime's runs. It is locked while its owner lives, so that the next
+// process can recognize what a dead one left: the kernel releases the lock however the owner died and whichever pid namespace it was in.
 type base struct {
 	dir  string
 	lock *os.File

@@ -67,8 +67,7 @@ func withStack(l runtime.Limits, start func()) {
 	_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: own.Cur, Max: max(soft, own.Max)})
 }
 
-// groupLives reports whether a process group has members that are not zombies. The system's init reaps orphans,
-// which can take some time.
+// groupLives reports whether a process group has members that are not zombies. The system's init reaps orphans, which can take some time.
 func groupLives(id int) bool {
 	if unix.Kill(-id, 0) != nil {
 		return false

@@ -14,8 +14,7 @@ import (
 
 // holder is a runtime that builds sandboxes before the runs that use them. Their cgroups exist between runs.
 type holder interface {
-	// Held returns the cgroups of the waiting sandboxes, without one that is being built; full means that as many wait as the
-	// runtime keeps.
+	// Held returns the cgroups of the waiting sandboxes, without one that is being built; full means that as many wait as the runtime keeps.
 	Held() (cgroups []string, full bool)
 }
 

@@ -19,9 +19,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// NothingLeft runs n programs that end in every way, with files to collect from some of them, and compares the host
-// before the runtime was opened and after it was closed: processes, mounts, cgroups, namespaces, descriptors, threads and
-// temporary files.
+// NothingLeft runs n programs that end in every way, with files to collect from some of them, and compares the host before the runtime
+// was opened and after it was closed: processes, mounts, cgroups, namespaces, descriptors, threads and temporary files.
 func NothingLeft(t *testing.T, factory Factory, n int) {
 	alone.Lock()
 	defer alone.Unlock()

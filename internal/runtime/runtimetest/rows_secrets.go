@@ -54,9 +54,8 @@ var secretRows = []row{
 	{"26 process 1", func(t testing.TB, h *hostile) { h.probe(t, "peek-init") }},
 	{"27 write executables", func(t testing.TB, h *hostile) {
 		h.probe(t, "write-executables")
-		// A program that is a link to the runtime's own binary, or a script that names the binary as its interpreter,
-		// makes the runtime execute the binary within reach of other programs. Whatever the result, the binary must not
-		// change: it is a canary.
+		// A program that is a link to the runtime's own binary, or a script that names the binary as its interpreter, makes the runtime execute
+		// the binary within reach of other programs. Whatever the result, the binary must not change: it is a canary.
 		spec := h.spec("exit")
 		spec.Argv = []string{"./script", "-test.run=^$"}
 		spec.Env = append(spec.Env, quickExit)
@@ -118,8 +117,7 @@ var secretRows = []row{
 	}},
 }
 
-// setUserID is a directory with a set-user-id copy of the hostile program that belongs to this user and, where
-// possible, a device.
+// setUserID is a directory with a set-user-id copy of the hostile program that belongs to this user and, where possible, a device.
 func (h *hostile) setUserID(t testing.TB) (dir string, device bool) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "tools")

@@ -54,9 +54,8 @@ func (b *box) give(pipe *os.File) error {
 	return pipe.Chown(b.uid, b.gid)
 }
 
-// build creates the sandbox. Its init first carries out the configuration and then waits for the order; if a delivery
-// is given here and fits into the socket, it is sent before the init is forked, so that the init need not wait until
-// this process is scheduled again.
+// build creates the sandbox. Its init first carries out the configuration and then waits for the order; if a delivery is given here and
+// fits into the socket, it is sent before the init is forked, so that the init need not wait until this process is scheduled again.
 func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error) {
 	r := b.runtime
 	if r.cgroups != nil && !config.Base {

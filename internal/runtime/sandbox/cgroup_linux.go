@@ -227,9 +227,8 @@ func (g *group) peakMemory() int64 {
 	return number(filepath.Join(g.owner.memory, g.name), "memory.max_usage_in_bytes")
 }
 
-// pageCache is the number of bytes of file cache that the kernel charges to the run now, without files in memory file systems
-// such as /work, which count as the run's own memory. The kernel updates such figures in batches: up to half a megabyte may be
-// missing.
+// pageCache is the number of bytes of file cache that the kernel charges to the run now, without files in memory file systems such as
+// /work, which count as the run's own memory. The kernel updates such figures in batches: up to half a megabyte may be missing.
 func (g *group) pageCache() int64 {
 	dir, file := filepath.Join(g.owner.memory, g.name), "cache"
 	if g.owner.limits {
@@ -250,8 +249,7 @@ func (g *group) cpu() time.Duration {
 	return time.Duration(number(filepath.Join(g.owner.cpuacct, g.name), "cpuacct.usage"))
 }
 
-// pressureFile is the file of a v2 cgroup with the time that it waited for processors. The kernel maintains it without any
-// controller.
+// pressureFile is the file of a v2 cgroup with the time that it waited for processors. The kernel maintains it without any controller.
 const pressureFile = "cpu.pressure"
 
 // starved is how long the cgroup had work to do and no processor since its creation, including the time in which its init

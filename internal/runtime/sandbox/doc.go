@@ -19,9 +19,8 @@ const Name = "sandbox"
 type Options struct {
 	// WithoutCgroups limits runs with rlimits and the watchdog even where cgroups are available.
 	WithoutCgroups bool
-	// Warm is the number of sandboxes that are built in advance, so that a run need not wait for one; 0 is none. The
-	// number of runs that start at the same time is enough. Each holds about 0.5 MB of memory and five descriptors,
-	// and is used for one run only.
+	// Warm is the number of sandboxes that are built in advance, so that a run need not wait for one; 0 is none. The number of runs that
+	// start at the same time is enough. Each holds about 0.5 MB of memory and five descriptors, and is used for one run only.
 	Warm int
 	// KeepWarm is how long they are kept while no run starts; the next start fills the pool again. 0 is ten minutes.
 	KeepWarm time.Duration

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is the file that the zygote executes: this program, however it was started and even if its file has since been
-// replaced.
+// executable is the file that the zygote executes: this program, however it was started and even if its file has since been replaced.
 type executable struct {
 	path string
 	copy int // descriptor of a copy in memory, or -1

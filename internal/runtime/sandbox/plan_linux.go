@@ -80,8 +80,7 @@ func planLayout(watched bool) (*layout, error) {
 	for _, d := range devices {
 		source, minor := d.name, d.minor
 		if watched && d.name == "zero" {
-			// A shared mapping of /dev/zero is memory that is not attributed to any process. /dev/full reads the same and
-			// cannot be mapped.
+			// A shared mapping of /dev/zero is memory that is not attributed to any process. /dev/full reads the same and cannot be mapped.
 			source, minor = "full", 7
 		}
 		steps = append(steps, pid1.Step{

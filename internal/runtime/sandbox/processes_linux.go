@@ -20,10 +20,9 @@ type look struct {
 	largest int // pid of the process with the most memory; 0 when memory is within the limit
 }
 
-// lookAt adds up the usage of the descendants of a sandbox's init. Reading a changing tree is inexact, but no process
-// can leave it: orphans become children of the init. It first counts memory cheaply, with shared pages once per
-// mapping; only when that is over limit does it divide shared pages among their processes, which costs a walk of the
-// page tables.
+// lookAt adds up the usage of the descendants of a sandbox's init. Reading a changing tree is inexact, but no process can leave it:
+// orphans become children of the init. It first counts memory cheaply, with shared pages once per mapping; only when that is over limit
+// does it divide shared pages among their processes, which costs a walk of the page tables.
 func lookAt(init int, limit int64) look {
 	var l look
 	tree := descendants(init)

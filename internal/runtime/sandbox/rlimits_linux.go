@@ -8,9 +8,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
-// The largest stacks. A thread reserves as much address space as the stack limit: with 1 GiB a program's threads fit
-// into what the kernel lets it reserve, and where only RLIMIT_DATA bounds memory, which counts them, 16 MiB leave room
-// for 64 threads and more.
+// The largest stacks. A thread reserves as much address space as the stack limit: with 1 GiB a program's threads fit into what the kernel
+// lets it reserve, and where only RLIMIT_DATA bounds memory, which counts them, 16 MiB leave room for 64 threads and more.
 const (
 	mostStack        = 1 << 30
 	mostStackWatched = 16 << 20

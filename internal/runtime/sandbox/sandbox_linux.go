@@ -152,9 +152,8 @@ type hostIDs struct {
 	next     *atomic.Uint32
 }
 
-// If Pawl runs as root every run gets its own user, so that no run can use up another's share of what the kernel
-// accounts per user. The range lies above those that distributions, container managers and directory services
-// assign.
+// If Pawl runs as root every run gets its own user, so that no run can use up another's share of what the kernel accounts per user. The
+// range lies above those that distributions, container managers and directory services assign.
 const (
 	firstHostID = 1_900_000_000
 	hostIDCount = 1 << 16

@@ -79,9 +79,8 @@ var conditional = map[string][]rule{
 	"prlimit64": {{equals(0, 0)}},
 }
 
-// feigned are calls that report success and are not made. A core limit of one byte keeps the kernel from handing a dying
-// program to the host's crash handler, which runs as root and outside of any sandbox; a limit of zero, which a program
-// might set for itself, would not.
+// feigned are calls that report success and are not made. A core limit of one byte keeps the kernel from handing a dying program to the
+// host's crash handler, which runs as root and outside of any sandbox; a limit of zero, which a program might set for itself, would not.
 var feigned = map[string]rule{
 	"setrlimit": {equals(0, unix.RLIMIT_CORE)},
 	"prlimit64": {equals(0, 0), equals(1, unix.RLIMIT_CORE), notZero(2)},
@@ -99,10 +98,9 @@ var unseen = map[string]rule{
 // notZero is the only check that does not compare bits for equality: it requires a non-nil pointer.
 func notZero(arg uint) check { return check{arg: arg} }
 
-// compileFilter turns Moby's default profile for a process without capabilities into a seccomp program for this machine's
-// native architecture. Denied calls get EPERM and unknown calls ENOSYS, so that programs fall back as they do on older
-// kernels; calls of other architectures kill the process. watched removes the calls that only cgroups can limit, pinned
-// the choice of processors.
+// compileFilter turns Moby's default profile for a process without capabilities into a seccomp program for this machine's native
+// architecture. Denied calls get EPERM and unknown calls ENOSYS, so that programs fall back as they do on older kernels; calls of other
+// architectures kill the process. watched removes the calls that only cgroups can limit, pinned the choice of processors.
 func compileFilter(watched, pinned bool) ([]byte, error) {
 	numbers := syscallNumbers()
 	if numbers == nil {
@@ -182,8 +180,7 @@ func permissions(profile *specs.LinuxSeccomp, numbers map[string]uint32, refused
 	return slices.Compact(allowed), guarded, nil
 }
 
-// program writes the filter: architecture, fixed results for some arguments, guarded calls, then the allowed numbers as
-// ascending ranges.
+// program writes the filter: architecture, fixed results for some arguments, guarded calls, then the allowed numbers as ascending ranges.
 func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uint32, watched bool) []bpf.Instruction {
 	var highest uint32
 	for _, n := range numbers {

@@ -31,8 +31,7 @@ type base struct {
 	network *os.File
 }
 
-// Series returns a starter of runs that share what no program can change. The caller closes it after waiting for the ends of the
-// runs.
+// Series returns a starter of runs that share what no program can change. The caller closes it after waiting for the ends of the runs.
 func (r *Runtime) Series() runtime.Series { return &series{runtime: r} }
 
 func (s *series) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {

@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
-// watch enforces the limits that no timer can: CPU and, without cgroups, memory. The returned function stops it and
-// waits for its end.
+// watch enforces the limits that no timer can: CPU and, without cgroups, memory. The returned function stops it and waits for its end.
 func (n *run) watch() (stop func()) {
 	quit, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -18,8 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 )
 
-// EgressOptions says where these tasks may connect in addition to the public internet. The operator sets it; a task cannot
-// widen it.
+// EgressOptions says where these tasks may connect in addition to the public internet. The operator sets it; a task cannot widen it.
 type EgressOptions struct {
 	// AllowPrivate lets tasks reach private, loopback, link-local and metadata addresses.
 	AllowPrivate bool

@@ -135,8 +135,7 @@ func build(ctx context.Context, r *payload.Request, t *task.Task) (*http.Request
 	return req, nil
 }
 
-// read makes the output from the response, in the form that the request selects. The error says that the response has another
-// form.
+// read makes the output from the response, in the form that the request selects. The error says that the response has another form.
 func read(r *payload.Request, res *http.Response, body []byte) (*response, *task.Error) {
 	out := &response{Status: res.StatusCode, Headers: make(map[string]string, len(res.Header))}
 	for k, vs := range res.Header {

@@ -23,10 +23,9 @@ import (
 // LLMOptions configures the handler of kind "llm".
 type LLMOptions struct {
 	Egress *Egress
-	// Keys are the worker's environment variables that tasks may use as their api_key_env: "NAME", or, to send the key to
-	// one server only, "NAME@host" or "NAME@host:port". A key with a host is sent only over https or to a loopback address,
-	// to the given port or else the default port of the scheme. A key without a host is sent to any server that a workflow
-	// names, also over http.
+	// Keys are the worker's environment variables that tasks may use as their api_key_env: "NAME", or, to send the key to one server only,
+	// "NAME@host" or "NAME@host:port". A key with a host is sent only over https or to a loopback address, to the given port or else the
+	// default port of the scheme. A key without a host is sent to any server that a workflow names, also over http.
 	Keys []string
 }
 

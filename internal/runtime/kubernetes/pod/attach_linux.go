@@ -13,10 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// attachWithin is how long an exec waits for a keeper that is not listening yet. A container that the kubelet reports
-// as running may still be executing its program: for seconds on a node that starts 20 pods at once, and there each exec
-// that failed at once was followed by another. It is shorter than the time after which the worker gives up a silent
-// stream.
+// attachWithin is how long an exec waits for a keeper that is not listening yet. A container that the kubelet reports as running may
+// still be executing its program: for seconds on a node that starts 20 pods at once, and there each exec that failed at once was followed
+// by another. It is shorter than the time after which the worker gives up a silent stream.
 const attachWithin = 10 * time.Second
 
 // Attach joins this process's streams to the keeper; a worker executes it in the keeper's container. The keeper ends the

@@ -28,9 +28,8 @@ var withheld = []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PRO
 	unix.SYS_FANOTIFY_MARK, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_NAME_TO_HANDLE_AT,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_USERFAULTFD}
 
-// confine loads a filter on this thread, on top of the container runtime's: without a network the program can open only
-// local sockets. A NetworkPolicy takes effect some time after a pod has started; the filter is active before the program
-// starts.
+// confine loads a filter on this thread, on top of the container runtime's: without a network the program can open only local sockets. A
+// NetworkPolicy takes effect some time after a pod has started; the filter is active before the program starts.
 func confine(network bool) error {
 	raw, err := bpf.Assemble(filter(network))
 	if err != nil {

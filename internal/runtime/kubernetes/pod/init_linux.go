@@ -264,8 +264,7 @@ func (p *first) run() (*wire.Report, *wire.Failure) {
 	return report, nil
 }
 
-// hearKill ends the program when the keeper orders it or is gone: at once, or with a grace period. The returned function stops
-// it.
+// hearKill ends the program when the keeper orders it or is gone: at once, or with a grace period. The returned function stops it.
 func (p *first) hearKill(w *watch) (stop func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

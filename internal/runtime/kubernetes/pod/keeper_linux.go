@@ -55,8 +55,7 @@ type stream struct {
 	open bool
 }
 
-// Keep runs the keeper until the pod is told to end or process 1 has been released. orphan is how long a run continues without a
-// worker.
+// Keep runs the keeper until the pod is told to end or process 1 has been released. orphan is how long a run continues without a worker.
 func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 	k := &keeper{orphan: orphan, contact: time.Now(),
 		state: wire.State{Version: wire.Version, Epoch: fmt.Sprintf("%d.%d", os.Getpid(), time.Now().UnixNano()), Phase: wire.Waiting}}

@@ -10,9 +10,8 @@ import (
 // sizes adds up the content of directories until it exceeds most. It does not count what it cannot read; the kubelet's
 // limit on the volume does.
 //
-// It runs five times a second while the program runs, and allocates memory only at the first scan. With
-// filepath.WalkDir process 1 grew by 0.8 MB a minute until a garbage collection, and a collection itself leaves 0.4 MB
-// behind.
+// It runs five times a second while the program runs, and allocates memory only at the first scan. With filepath.WalkDir process 1 grew
+// by 0.8 MB a minute until a garbage collection, and a collection itself leaves 0.4 MB behind.
 type sizes struct {
 	dirs []string // each ends with a zero byte, for the kernel
 	most int64
@@ -23,8 +22,7 @@ type sizes struct {
 	stat    unix.Statx_t
 }
 
-// deepest bounds the directories that are open at once: the longest path that the kernel accepts consists of names of one
-// character.
+// deepest bounds the directories that are open at once: the longest path that the kernel accepts consists of names of one character.
 const deepest = unix.PathMax / 2
 
 func (s *sizes) sum() int64 {

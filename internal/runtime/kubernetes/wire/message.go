@@ -52,8 +52,7 @@ func (m *Command) fields(c *coder) {
 	number(c, &m.Stack)
 }
 
-// Launch is the order of process 1 to its child, which becomes the program. The child answers with a Failure, or executes the
-// program.
+// Launch is the order of process 1 to its child, which becomes the program. The child answers with a Failure, or executes the program.
 type Launch struct {
 	Command Command
 	Dir     string

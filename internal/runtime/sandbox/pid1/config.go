@@ -180,7 +180,6 @@ type Message struct {
 	// Sockets is the number of sockets that the run left in its network namespace, for example one that was sent through itself. It is set
 	// in Exited.
 	Sockets int64
-	// Warm means, in Started, that the program was forked from a template. If it should have been and was not, Detail gives the
-	// reason.
+	// Warm means, in Started, that the program was forked from a template. If it should have been and was not, Detail gives the reason.
 	Warm bool
 }

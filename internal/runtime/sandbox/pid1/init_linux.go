@@ -100,9 +100,8 @@ func serve(plan *Plan, birth Birth) *failure {
 	return nil
 }
 
-// reap waits for everything in the sandbox. When the program has ended, the processes that it left are killed; the kill is
-// one call that the kernel carries out under one lock, so a fork cannot escape it. The time and the pressure are read at the
-// program's end.
+// reap waits for everything in the sandbox. When the program has ended, the processes that it left are killed; the kill is one call that
+// the kernel carries out under one lock, so a fork cannot escape it. The time and the pressure are read at the program's end.
 func reap(program int, pressure int64) (result syscall.WaitStatus, ended, starved int64) {
 	for {
 		var status syscall.WaitStatus

@@ -112,8 +112,7 @@ func sealRoot() *failure {
 	return nil
 }
 
-// finishRoot adds the order's parts, while no program has run yet that could have planted anything, and makes the root
-// read-only.
+// finishRoot adds the order's parts, while no program has run yet that could have planted anything, and makes the root read-only.
 func finishRoot(cfg *Config, order *Order) *failure {
 	if f := attachMounts(order); f != nil {
 		return f

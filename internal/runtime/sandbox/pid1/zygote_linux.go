@@ -97,8 +97,7 @@ func ownNamespaces() (fds [2]int, f *failure) {
 	return fds, nil
 }
 
-// mostInherited is more than an init can inherit: 4 of its own, 4 cgroup files of version 1, the pressure file, the cgroup
-// directory.
+// mostInherited is more than an init can inherit: 4 of its own, 4 cgroup files of version 1, the pressure file, the cgroup directory.
 const mostInherited = 16
 
 // receive waits for the next birth; it returns false when the host is gone.
