@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// beat is a schedule whose zone changes its clocks while clients work.
+// beat is a schedule whose time zone changes its clocks while clients work.
 type beat struct {
 	zone        string
 	change      time.Time
@@ -25,7 +25,7 @@ type beat struct {
 	lines       []beatLine
 }
 
-// beatLine is a cron line: seconds from, from+10, … of one minute of every day.
+// beatLine is a cron line that fires at seconds from, from+10, … of one minute of every day.
 type beatLine struct{ from, minute, hour int }
 
 func (l beatLine) String() string {
@@ -38,7 +38,7 @@ var (
 	island = time.Date(2026, 4, 4, 15, 0, 0, 0, time.UTC)  // 02:00 is 01:30 on Lord Howe Island
 )
 
-// beats are what a world draws one of.
+// beats are the schedules of which a world draws one.
 var beats = []beat{
 	{"Europe/Berlin", spring, "next", "first", []beatLine{{0, 59, 1}, {0, 0, 2}, {5, 0, 3}}},
 	{"Europe/Berlin", spring, "skip", "first", []beatLine{{0, 59, 1}, {0, 30, 2}, {5, 0, 3}}},
@@ -47,7 +47,8 @@ var beats = []beat{
 	{"Australia/Lord_Howe", island, "next", "both", []beatLine{{0, 59, 1}, {0, 30, 1}}},
 }
 
-// The moments of a beat, by the change of its clocks: when the database's clock begins, and between which the schedule's times come.
+// The times of a beat, relative to its change of the clocks: the database's clock begins at beatBegins, and the schedule fires between
+// beatFrom and beatUntil.
 const (
 	beatBegins = 45 * time.Second // before
 	beatFrom   = 25 * time.Second // before
@@ -57,13 +58,13 @@ const (
 func (b *beat) from() time.Time  { return b.change.Add(-beatFrom) }
 func (b *beat) until() time.Time { return b.change.Add(beatUntil) }
 
-// schedule is the name of the schedules, pulse that of the one that goes by an interval.
+// beatName and pulse name the two schedules: beat goes by cron lines, pulse by an interval.
 const (
 	beatName = "beat"
 	pulse    = "pulse"
 )
 
-// beating are the documents of each beat.
+// beating holds the documents of each beat.
 var beating = sync.OnceValue(func() []*document {
 	all := make([]*document, len(beats))
 	for i := range beats {
@@ -111,7 +112,7 @@ run: {action: noop, input: {do: ok, v: "${{ signal.data.v }}"}}
 	return all
 })
 
-// moments are the nominal times of a beat, found by reading the zone's clock second by second: nothing of package schedule is used.
+// moments returns the nominal times of a beat. It reads the zone's clock second by second and uses nothing of package schedule.
 func (b *beat) moments() (all []time.Time) {
 	zone, err := time.LoadLocation(b.zone)
 	if err != nil {
@@ -122,7 +123,7 @@ func (b *beat) moments() (all []time.Time) {
 			return local.Hour() == l.hour && local.Minute() == l.minute && local.Second() >= l.from && (local.Second()-l.from)%10 == 0
 		})
 	}
-	wall := func(t time.Time) time.Time { // the local time, as if it were of UTC
+	wall := func(t time.Time) time.Time { // the local time, written as UTC
 		l := t.In(zone)
 		return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), 0, time.UTC)
 	}
@@ -138,7 +139,7 @@ func (b *beat) moments() (all []time.Time) {
 	return all
 }
 
-// which reports whether a moment is the one that is meant of those with its local time.
+// which reports whether the schedule fires at t, where two moments may have the same local time.
 func (b *beat) which(t time.Time, wall func(time.Time) time.Time) bool {
 	twice := func(by time.Duration) bool { return wall(t.Add(by)).Equal(wall(t)) }
 	switch {
@@ -150,7 +151,7 @@ func (b *beat) which(t time.Time, wall func(time.Time) time.Time) bool {
 	return true
 }
 
-// pulses are the nominal times of the schedule that goes by an interval.
+// pulses returns the nominal times of the interval schedule.
 func (b *beat) pulses() (all []time.Time) {
 	for t := b.from(); t.Before(b.until()); t = t.Add(time.Second) {
 		if t.Unix()%9 == 0 {
@@ -165,8 +166,8 @@ func (p *plan) beats() bool { return p.Beat > 0 }
 
 func (p *plan) beat() *beat { return &beats[p.Beat-1] }
 
-// ticked judges a tick as it is written: its nominal time is one of the schedule's and has no other tick, and what it has started was
-// created with it.
+// ticked judges a tick as it is written: its nominal time is one of the schedule's, no other tick has that time, and the transaction also
+// creates the execution that it starts.
 func (c *commit) ticked(k *store.Tick) {
 	of := c.ticks[k.Schedule]
 	if of == nil {
@@ -193,7 +194,7 @@ func (c *commit) ticked(k *store.Tick) {
 	}
 }
 
-// beatsOver reports whether every time of the schedules is decided about.
+// beatsOver reports whether the engine has decided every time of the schedules.
 func (w *world) beatsOver() bool {
 	if !w.plan.beats() {
 		return true
@@ -211,7 +212,7 @@ func (w *world) beatsOver() bool {
 	return true
 }
 
-// judgeBeats holds the ticks against the zone's clock: each time that came after the schedule was applied is fired or missed.
+// judgeBeats compares the ticks with the zone's clock: each time after the schedule was applied is fired or missed.
 func (w *world) judgeBeats() {
 	if !w.plan.beats() {
 		return
@@ -240,20 +241,20 @@ func (w *world) judgeBeats() {
 	w.judgeHooks()
 }
 
-// startedBy counts the executions that a schedule has started.
+// startedBy counts the executions that a schedule started.
 func (s *shadow) startedBy(schedule string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.beaten[schedule]
 }
 
-// hooked is a request to the webhook that was accepted.
+// hooked is an accepted webhook request.
 type hooked struct {
 	v        int
 	replayed bool
 }
 
-// deliver is a provider that sends one request, one to three times, and perhaps the same content under another id.
+// deliver is a provider that sends one request, one to three times, and may send the same content again under another id.
 func (l *load) deliver(ctx context.Context, key string, n int) {
 	w := l.w
 	body := fmt.Appendf(nil, `{"v":%d}`, n)
@@ -280,7 +281,7 @@ func (l *load) deliver(ctx context.Context, key string, n int) {
 	}
 }
 
-// hook does what a server does with a request that it has verified.
+// hook does the work of a server with a verified webhook request.
 func (l *load) hook(ctx context.Context, key string, d signature.Delivery, body []byte) (out engine.Emitted, err error) {
 	err = l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
 		hook, err := e.Webhook(ctx, "provider")
@@ -296,7 +297,7 @@ func (l *load) hook(ctx context.Context, key string, d signature.Delivery, body 
 	return out, err
 }
 
-// hooked notes that a provider was told of its request.
+// hooked notes that a provider got an answer to its request.
 func (l *load) hooked(key string, out engine.Emitted, h hooked) {
 	r := &l.reactions
 	r.mu.Lock()
@@ -307,7 +308,8 @@ func (l *load) hooked(key string, out engine.Emitted, h hooked) {
 	r.signals[key], r.hooks[out.Signal] = out.Signal, h
 }
 
-// judgeHooks holds what providers were told against what is stored: a rule runs once for each delivery, and for none that repeats another.
+// judgeHooks compares the answers to providers with the stored rows: a rule runs once for each delivery, and not for a delivery that
+// repeats another.
 func (w *world) judgeHooks() {
 	r := &w.load.reactions
 	for _, id := range sortedIDs(r.hooks) {

@@ -20,17 +20,17 @@ type broker struct {
 	w *world
 
 	mu           sync.Mutex
-	lineMessages []*lineMessage // in lines, also those that a server has in hand
+	lineMessages []*lineMessage // in lines, including those that a server holds
 	flying       []*reply
 	replyQueues  map[string]*replyQueue
 	calls        map[string]call // by the ids of their frames
 	copies       map[string]int  // of messages, by name
-	seen         [][]byte        // messages that a process which reads the broker has seen, the latest last
+	seen         [][]byte        // messages read by a process that listens to the broker, the latest last
 	done         map[string]bool // what engines have answered, by contents
 	away         time.Time       // until when the broker answers nothing
 	full         time.Time       // until when no message has room
 	faulty       time.Time       // when it was last away
-	split        int             // number of the present split into two halves; 0: there is none
+	split        int             // number of the current split into two halves; 0 without one
 	splits       int
 }
 
@@ -50,9 +50,9 @@ type lineMessage struct {
 	sent   time.Time
 	side   int
 	tries  int
-	ended  int // servers that have ended with the message in hand
+	ended  int // servers that died while they held the message
 	forged bool
-	here   context.Context // until the message is lost or settled
+	here   context.Context // ends when the message is lost or settled
 	leave  context.CancelFunc
 }
 
@@ -71,7 +71,7 @@ type replyQueue struct {
 	here  context.Context // until the reply queue is lost
 	leave context.CancelFunc
 	come  chan struct{} // capacity 1
-	deaf  bool          // planted: its reader waits for higher numbers than its messages will have
+	deaf  bool          // planted: its reader waits for numbers above those of its messages
 
 	messages [][]byte // guarded by the broker's mutex
 }
@@ -98,7 +98,7 @@ func open(frame []byte) (h head, body []byte) {
 
 func (b *broker) isAway() bool { return time.Now().Before(b.away) }
 
-// sideOf is the half of a split broker that a process is connected to.
+// sideOf returns the half of a split broker that a process is connected to.
 func (b *broker) sideOf(o *branch) int {
 	if b.split > 0 && b.w.noise("side", b.split, o.who) < 0.5 {
 		return 1
@@ -106,7 +106,7 @@ func (b *broker) sideOf(o *branch) int {
 	return 0
 }
 
-// fits reports whether a message can go to a replica: that one serves, on the same side of a split.
+// fits reports whether a message can go to a replica: the replica must serve the line, on the same side of a split.
 func (b *broker) fits(l *lineMessage, r *replica) bool {
 	o := r.transport()
 	b.mu.Lock()
@@ -135,7 +135,7 @@ func (b *broker) offer(l *lineMessage) {
 	b.w.spawn(func() { b.carry(l) })
 }
 
-// settle takes a message out of its line because it has been dealt with.
+// settle takes a finished message out of its line.
 func (b *broker) settle(l *lineMessage, how string) {
 	b.mu.Lock()
 	i := slices.Index(b.lineMessages, l)
@@ -150,7 +150,7 @@ func (b *broker) settle(l *lineMessage, how string) {
 	}
 }
 
-// lose takes messages out of their lines, messages and reply queues that a fault has hit.
+// lose deletes the messages and reply queues that a fault has hit.
 func (b *broker) lose(lineMessages func(*lineMessage) bool, replies func(*reply) bool, replyQueues func(*replyQueue) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -226,13 +226,13 @@ func (b *broker) carry(l *lineMessage) {
 	}
 }
 
-// taken does with a message what its take says, and reports whether it is delivered again.
+// taken applies the result of a message's handler and reports whether the broker delivers the message again.
 func (b *broker) taken(l *lineMessage, o *branch, err error) bool {
 	w := b.w
 	buried, ok := err.(*brokerrpc.Unreadable)
 	stale := time.Duration((15 + 5*w.noise("stale", l.name, l.tries)) * float64(time.Second))
 	switch {
-	case o.alive.Err() != nil: // it takes a while until that is noticed
+	case o.alive.Err() != nil: // the broker notices the dead server after a while
 		l.ended++
 		if w.bug != nil && w.bug.post.forgetful {
 			b.settle(l, "deleted with the server that had it")
@@ -261,7 +261,7 @@ func (b *broker) taken(l *lineMessage, o *branch, err error) bool {
 	return true
 }
 
-// deadLetter takes a message out that no server can read: one that is forged, or at which servers have ended again and again.
+// deadLetter removes a message that no server can read: a forged one, or one that servers died on again and again.
 func (b *broker) deadLetter(l *lineMessage, why string) {
 	if !l.forged && l.ended < brokerrpc.MostTries && l.line != brokerrpc.Asks {
 		b.w.violate(57, "the message %q was buried: %s", l.name, why)
@@ -269,14 +269,14 @@ func (b *broker) deadLetter(l *lineMessage, why string) {
 	b.lose(func(x *lineMessage) bool { return x == l }, func(*reply) bool { return false }, func(*replyQueue) bool { return false })
 }
 
-// handled notes what an engine has answered, so that messages that say it may be settled.
+// handled notes what an engine has answered, so that messages with these contents may be settled.
 func (b *broker) handled(in wire.Asked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done[said(in)] = true
 }
 
-// contents is what a message says, for comparison.
+// contents returns the reports and log chunks of a message, for comparison.
 func contents(frame []byte) string {
 	var in wire.Asked
 	_, body := open(frame)
@@ -300,10 +300,10 @@ func said(in wire.Asked) string {
 	return string(s)
 }
 
-// recovered is called when an engine takes an attempt back because its worker is gone: what lay in the broker before that engine began
-// is recorded first.
+// recovered is called when an engine takes an attempt back because its worker is gone. Messages that lay in the broker before that engine
+// began must be recorded first.
 func (b *broker) recovered(k try, next int64, began time.Time) {
-	if began.IsZero() || time.Since(began) > 25*time.Second { // it does not wait for longer than a lease
+	if began.IsZero() || time.Since(began) > 25*time.Second { // an engine waits for no longer than a lease
 		return
 	}
 	b.mu.Lock()
@@ -330,7 +330,7 @@ func (b *broker) recovered(k try, next int64, began time.Time) {
 	}
 }
 
-// disaster is what happens to the broker.
+// disaster lets one fault happen to the broker.
 func (b *broker) disaster() {
 	w := b.w
 	d := time.Duration(w.rng.Float64() * w.rng.Float64() * float64(30*time.Second))
@@ -391,7 +391,8 @@ func (b *broker) expire(which float64) {
 	b.lose(func(*lineMessage) bool { return false }, func(*reply) bool { return false }, func(x *replyQueue) bool { return x.name == gone })
 }
 
-// beSplit lets the broker be two for a while, each with some of the processes. What the second one got is lost with it.
+// beSplit splits the broker in two for a while, each half with some of the processes. The messages of the second half are lost when the
+// split ends.
 func (b *broker) beSplit(d time.Duration) {
 	b.mu.Lock()
 	if b.split > 0 {
@@ -419,7 +420,7 @@ func (b *broker) join(n int) {
 	}
 }
 
-// replay lets a process that has read the broker send what it has read.
+// replay lets a process that listens to the broker send a message again.
 func (b *broker) replay(which float64) {
 	b.mu.Lock()
 	n := len(b.seen)
@@ -459,7 +460,7 @@ func (b *broker) heal() {
 
 var _ brokerrpc.Transport = (*branch)(nil)
 
-// forge is a message that a process without the session's secret makes of one that it has read: the same events with another outcome.
+// forge is a message made by a process without the session's secret from one that it has read: the same events with another outcome.
 func (b *broker) forge(l *lineMessage) *lineMessage {
 	var in wire.Asked
 	line, body, _ := bytes.Cut(l.body[macBytes:], []byte("\n"))
@@ -479,7 +480,7 @@ func (b *broker) forge(l *lineMessage) *lineMessage {
 	}
 	signed := slices.Concat(line, []byte("\n"), body)
 	secret := "a guess"
-	if b.w.bug != nil && b.w.bug.post.unchecked { // a server that checks nothing takes this for the worker's
+	if b.w.bug != nil && b.w.bug.post.unchecked { // a server without checks believes that it is the worker's
 		session, err := flow.ParseID(flow.SessionPrefix, in.Session)
 		if err != nil {
 			panic(err)

@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// bug is a planted one. It misbehaves where the simulation joins the product's parts, as the product itself would if it
-// had the bug.
+// bug is a planted bug. It changes behaviour where the simulation joins the product's parts, as the product itself would if it had the bug.
 type bug struct {
 	name      string
 	invariant []int // any of which may catch it
@@ -25,18 +24,18 @@ type bug struct {
 	rerun     func(of *row, o *engine.RerunOptions) // what is asked of an engine
 }
 
-// memory is what planted bugs remember, for one world.
+// memory is what planted bugs remember in one world.
 type memory struct {
 	taken    map[flow.ID]flow.Execution // as they were before their claim
 	leaked   map[string]int             // slots, by key
-	retried  map[flow.ID]string         // keys of what waits for its retry
+	retried  map[flow.ID]string         // keys of executions that wait for their retry
 	seen     map[try]int                // events that have arrived
-	late     map[flow.ID]flow.Stage     // what a late event made of an execution
+	late     map[flow.ID]flow.Stage     // the stage that a late event gave an execution
 	hidden   map[store.WorkflowAttempt]bool
 	answers  map[flow.ID][]handoff.Assignment
 	answered map[flow.ID]time.Time
 	kept     []store.Kept
-	ended    map[place]*flow.Outcome // of children, the first time that it was to be committed
+	ended    map[place]*flow.Outcome // of children, when a transaction first tried to commit them
 }
 
 func newMemory() *memory {
@@ -46,7 +45,7 @@ func newMemory() *memory {
 	}
 }
 
-// twist is a transaction that lies or forgets: what a bug sets is used in place of the real thing.
+// twist is a transaction that lies or forgets: each field that a bug sets replaces the real behaviour.
 type twist struct {
 	store.Tx
 	w *world
@@ -71,11 +70,11 @@ type twist struct {
 	session   bool // every session exists
 	locked    func(*store.Session)
 	pauses    func([]store.Pause) []store.Pause
-	paused    func(int64) int64 // the latest generation, where no session is locked
+	paused    func(int64) int64 // the latest generation of pauses, where no session is locked
 	reusable  func(*twist, string, []store.Reusable) []store.Reusable
 }
 
-// twisted makes a bug's transaction from a pattern.
+// twisted returns a function that makes a bug's transaction from a pattern.
 func twisted(pattern twist) func(*world, store.Tx) store.Tx {
 	return func(w *world, tx store.Tx) store.Tx {
 		t := pattern
@@ -152,7 +151,7 @@ func (t *twist) Submitted(ctx context.Context, keys []string) (map[string]store.
 }
 
 func (t *twist) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
-	if t.progress != nil { // what is wrong with the rows shows when they are counted
+	if t.progress != nil { // wrong rows become visible when they are counted
 		of = slices.Clone(of)
 		for i := range of {
 			of[i].Change = store.NothingKnown
@@ -257,7 +256,7 @@ func (t *twist) Reusable(ctx context.Context, workflow flow.ID, task string, fro
 	return all, err
 }
 
-// unfenced applies drafts whatever has become of their rows, as an UPDATE without its condition would.
+// unfenced applies drafts without checking that their rows are unchanged, like an UPDATE without its condition.
 func unfenced(t *twist, ctx context.Context, d store.Delta) error {
 	var ids []flow.ID
 	for _, x := range d.Drafts {
@@ -281,7 +280,7 @@ func unfenced(t *twist, ctx context.Context, d store.Delta) error {
 		case x.New || row != nil && same(row.State, x.Before):
 			forced.Drafts = append(forced.Drafts, x)
 		case row == nil || row.Place == flow.Finished:
-			// There is no row left to overwrite.
+			// Without a row there is nothing to overwrite.
 		default:
 			copied, body := *x, *x.Execution
 			copied.Execution, copied.Before = &body, row.State

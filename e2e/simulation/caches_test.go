@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// cacher has tasks whose outcomes are kept for those with the same to do.
+// cacher has tasks whose outcomes are cached for tasks with the same work.
 var cacher = sync.OnceValue(func() *document {
 	return parsed(`name: cacher
 input: {type: object, required: [n], properties: {n: {type: integer}}}
@@ -21,7 +21,7 @@ outputs: {b: "${{ tasks.b.output }}"}
 `)
 })
 
-// caching is how many of the workflows are cachers.
+// caching is the share of workflows that are cachers.
 func (p *plan) caching() float64 {
 	if p.Caches {
 		return 0.9
@@ -29,7 +29,7 @@ func (p *plan) caching() float64 {
 	return 0.08
 }
 
-// cached judges a task, or a submission (p is nil), that ended with a kept outcome.
+// cached judges a task, or a submission (p is nil), that ended with a cached outcome.
 func (c *commit) cached(p, r *row, d *seen) {
 	of := c.known(d.x.ReusedOf)
 	why := ""
@@ -50,7 +50,7 @@ func (c *commit) cached(p, r *row, d *seen) {
 		why = "that has not completed"
 	case !of.x.ReusedOf.IsZero():
 		why = "that did not run"
-	case !sameWork(&of.asks, &d.x.Request): // of whichever task, submission, retry or rerun
+	case !sameWork(&of.asks, &d.x.Request): // of any task, submission, retry or rerun
 		why = "that had something else to do"
 	case d.x.CreatedAt.Sub(of.x.FinishedAt) >= d.x.Cache.TTL:
 		why = "that is too old: it ended at " + of.x.FinishedAt.String()
@@ -62,10 +62,10 @@ func (c *commit) cached(p, r *row, d *seen) {
 	}
 }
 
-// cacheBugs are planted ones about kept outcomes.
+// cacheBugs are planted bugs of the outcome cache.
 var cacheBugs = []bug{
 	{name: "outcome of another version is taken out of the cache", invariant: []int{67}, tune: cachingPlan, tx: twisted(twist{kept: func(t *twist, hashes [][32]byte, all map[[32]byte]store.Kept) {
-		for _, hash := range hashes { // as where the hash had been made without what runs
+		for _, hash := range hashes { // as if the hash did not cover what runs
 			if _, ok := all[hash]; !ok && len(t.w.memory.kept) > 0 {
 				all[hash] = t.w.memory.kept[0]
 			}

@@ -11,19 +11,19 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// commit is one transaction under judgement.
+// commit is one transaction that the shadow judges.
 type commit struct {
 	by string // the life of the engine
 	*shadow
 	now     time.Time
-	touched map[*row]flow.Place // and the place they were in before
+	touched map[*row]flow.Place // and their places before the transaction
 	entered map[flow.ID]int64   // when those entered that place
 	changed []*row              // in order
 	said    []string
 	items   []place // that were created, in order
 }
 
-// lifecycle is the table of docs/states.md, written down a second time.
+// lifecycle is the table of docs/states.md, written independently a second time.
 var lifecycle = map[flow.EventType]map[flow.Stage]flow.Stage{
 	flow.EvRequested:    {0: flow.Requested, flow.Failed: flow.Requested, flow.TimedOut: flow.Requested, flow.Provisioning: flow.Requested, flow.Running: flow.Requested},
 	flow.EvScheduled:    {flow.Requested: flow.Scheduled},
@@ -43,7 +43,7 @@ var lifecycle = map[flow.EventType]map[flow.Stage]flow.Stage{
 	flow.EvProgress:     {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
 }
 
-// draft judges one written draft and takes it over.
+// draft judges one written draft and applies it to the shadow.
 func (c *commit) draft(d *seen) {
 	r := c.rows[d.id]
 	switch {
@@ -97,7 +97,7 @@ func (c *commit) create(d *seen) *row {
 	return r
 }
 
-// replay walks the events of a draft.
+// replay applies the events of a draft one by one.
 func (c *commit) replay(r *row, d *seen) {
 	stage, attempt, owner := r.x.Stage, r.x.Attempt, r.x.Owner
 	place, recovered := r.x.Place, false
@@ -163,7 +163,7 @@ func (c *commit) replay(r *row, d *seen) {
 	c.said = append(c.said, line)
 }
 
-// clock judges the time of an event: not before the one before it, and not yet to come.
+// clock judges the time of an event: not before the previous event's, and not in the future.
 func (c *commit) clock(r *row, e flow.Event) {
 	if n := len(r.events); n > 0 && e.At.Before(r.events[n-1].At) {
 		c.w.violate(37, "%s: event %d %q is %s earlier than the one before it", name(r.id), e.Seq, e.Type, r.events[n-1].At.Sub(e.At))
@@ -197,7 +197,7 @@ func (c *commit) times(r *row, d *seen) {
 	}
 }
 
-// opens judges the beginning of an attempt.
+// opens judges the start of an attempt.
 func (c *commit) opens(r *row, d *seen, attempt int) {
 	most := max(1, d.x.Retry.MaxAttempts)
 	if d.x.Retry.MaxAttempts == 0 && r.lost[attempt-1] != "" {
@@ -214,7 +214,7 @@ func (c *commit) opens(r *row, d *seen, attempt int) {
 	}
 }
 
-// author judges an event of an attempt that a worker holds: it must be the worker's own word.
+// author judges an event of an attempt that a worker holds: the worker must have sent exactly that event.
 func (c *commit) author(r *row, e flow.Event, attempt int) {
 	k := try{r.id, attempt}
 	said, ok := c.w.ledger.spoken(k, e.Seq)
@@ -226,7 +226,7 @@ func (c *commit) author(r *row, e flow.Event, attempt int) {
 	}
 }
 
-// recovery judges the taking back of an attempt: its owner must be gone, or have proved that it lost its history.
+// recovery judges that an attempt is taken back: its owner must be gone, or have proved that it lost its history.
 func (c *commit) recovery(r *row, e flow.Event, attempt int, owner flow.ID) {
 	expires, known := c.sessions[owner]
 	old := &r.x
@@ -287,7 +287,7 @@ func (c *commit) deadline(r *row, d *seen, e flow.Event, attempt int) {
 	}
 }
 
-// settle keeps the lines and queues.
+// settle keeps the shadow's lines and queues up to date.
 func (c *commit) settle(r *row, before flow.Place) {
 	if r.x.Place != before {
 		c.arrivals++
@@ -307,13 +307,13 @@ func (c *commit) settle(r *row, before flow.Place) {
 		}
 	}
 	in(c.keys, r.x.Key, r.x.Place == flow.Waiting || r.x.Place == flow.Ready || r.x.Place == flow.Held)
-	if r.moved != "" { // what was loaded before it was moved has the routing key in which it stood
+	if r.moved != "" { // a copy loaded before the move names the old routing key
 		in(c.ready, r.moved, false)
 	}
 	in(c.ready, r.x.Queue, r.x.Place == flow.Ready)
 }
 
-// reroute keeps the queues where an execution that waits is moved to another routing key.
+// reroute keeps the queues up to date when a waiting execution moves to another routing key.
 func (c *commit) reroute(m *rerouted) {
 	r := c.rows[m.id]
 	if r == nil {
@@ -331,7 +331,7 @@ func (c *commit) reroute(m *rerouted) {
 	c.said = append(c.said, fmt.Sprintf("%s waits in %s", name(m.id), m.routingKey))
 }
 
-// close judges what the transaction as a whole leaves behind.
+// close judges the state after the whole transaction.
 func (c *commit) close() {
 	for _, k := range c.items {
 		if p := c.rows[k.workflow]; p != nil {
@@ -365,7 +365,7 @@ func (c *commit) close() {
 
 func holds(p flow.Place) bool { return p == flow.Ready || p == flow.Held }
 
-// key judges how full a key is.
+// key judges how many slots of a key are taken.
 func (c *commit) key(key string) {
 	held, limit := 0, 0
 	var head *row // of the line
@@ -380,14 +380,14 @@ func (c *commit) key(key string) {
 	if held > limit {
 		c.w.violate(12, "key %q has %d holders: at most %d", key, held, limit)
 	}
-	// Where a transaction admits few, or one is refused for what follows from it, the line goes on in the next ones; whether it does,
-	// the end of the run shows.
+	// A transaction that admits only a few, or whose follow-up is refused, leaves the rest of the line to later ones; the end of the run shows
+	// whether they do it.
 	if head != nil && held < head.x.KeyLimit && c.w.plan.Rows == 0 && c.w.plan.Refused == 0 {
 		c.w.violate(15, "key %q has %d slots taken and %s, the first of its line, may go at fewer than %d", key, held, name(head.id), head.x.KeyLimit)
 	}
 }
 
-// overtaken judges who was admitted or claimed before whom.
+// overtaken judges the order in which executions were admitted or claimed.
 func (c *commit) overtaken(r *row) {
 	before := c.touched[r]
 	if r.x.Key != "" && holds(r.x.Place) && !holds(before) && r.x.Attempt > 0 {
@@ -411,8 +411,8 @@ func (c *commit) overtaken(r *row) {
 	}
 }
 
-// goesFirst reports whether o, who stood in the line before this transaction, comes before r, who may have. Of two that one transaction has
-// made, the one with a key may be written first, although it was accepted last: its line is read after that.
+// goesFirst reports whether o, which was in the line before this transaction, comes before r, which may have been too. When one transaction
+// made both, the one with a key may be written first although it was accepted last: the transaction reads its line later.
 func (c *commit) goesFirst(o, r *row, stood bool) bool {
 	if o.x.Priority != r.x.Priority {
 		return o.x.Priority > r.x.Priority
@@ -457,7 +457,7 @@ func (c *commit) child(r *row, d *seen) {
 	}
 }
 
-// ended judges that a task which another one needs has all its items.
+// ended judges, when task by starts, the task that it needs: all items of that task exist, and they succeeded or need not have.
 func (c *commit) ended(p *row, def *definition.Workflow, need int, by string) {
 	t := def.Tasks[need]
 	count, failed := 0, false
@@ -499,7 +499,7 @@ func (c *commit) inFlight(p, child *row) {
 	}
 }
 
-// remove judges what retention takes away.
+// remove judges what retention deletes.
 func (c *commit) remove(ids []flow.ID) {
 	for _, id := range ids {
 		r := c.rows[id]

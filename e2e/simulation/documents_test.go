@@ -17,7 +17,7 @@ type document struct {
 
 func (d *document) name() string { return d.defs[0].Name }
 
-// documents are random workflows, the same in every run: parsing them for each seed would take longer than running them.
+// documents are random workflows, the same in every run: parsing new ones for each seed would take longer than running them.
 var documents = sync.OnceValue(func() []*document {
 	r := rand.New(rand.NewPCG(11, 47))
 	var all []*document
@@ -27,7 +27,7 @@ var documents = sync.OnceValue(func() []*document {
 	return all
 })
 
-// leaf is the workflow that others run as a task.
+// leaf is the workflow that other workflows run as a task.
 var leaf = sync.OnceValue(func() *document {
 	return parsed(`name: leaf
 input: {type: object, properties: {n: {type: integer}}}
@@ -40,7 +40,7 @@ outputs: {v: "${{ tasks.a.output.v + tasks.b.output.v }}"}
 `)
 })
 
-// lister goes through a list that depends on the attempt of the task that put it out.
+// lister iterates over a list that depends on the attempt of the task that returned it.
 var lister = sync.OnceValue(func() *document {
 	return parsed(`name: lister
 tasks:
@@ -50,7 +50,7 @@ outputs: {each: "${{ tasks.each.output }}"}
 `)
 })
 
-// listed is how long the list is.
+// listed is the length of the list.
 const listed = 3
 
 // thumb is an action of the custom kind.
@@ -98,7 +98,7 @@ func random(r *rand.Rand, name string) string {
 		case kind == 3:
 			fmt.Fprintf(&b, "    action: sleep\n    with: {for: %d}\n", 1+r.IntN(4))
 		case kind == 4:
-			// "no" is refused: such a child is over as soon as it is made.
+			// The item "no" is refused: such a child has ended as soon as it is created.
 			fmt.Fprintf(&b, "    foreach: [%s]\n    action: workflow\n    with: {name: leaf, input: {n: \"${{ item }}\"}}\n",
 				pick(r.IntN(90), "1", "1, 2", "1, no, 3", "no, 2, no", "no"))
 		case kind == 5:

@@ -58,7 +58,7 @@ func (c *carrier) Log(ctx context.Context, session flow.ID, chunks []flow.LogChu
 	return c.Handoff.Log(ctx, session, chunks)
 }
 
-// logLate takes logs and stores them later, when their attempt may be over.
+// logLate accepts logs and stores them later, when their attempt may have ended.
 func logLate(c *carrier, _ context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	c.w.spawn(func() {
 		select {
@@ -70,7 +70,7 @@ func logLate(c *carrier, _ context.Context, session flow.ID, chunks []flow.LogCh
 	return nil
 }
 
-// receipts says that everything was recorded.
+// receipts acknowledges every event of the reports.
 func receipts(rs []flow.Report) []flow.Receipt {
 	all := make([]flow.Receipt, len(rs))
 	for i, r := range rs {
@@ -84,12 +84,12 @@ func receipts(rs []flow.Report) []flow.Receipt {
 
 // reportEarly answers reports before they are committed.
 func reportEarly(c *carrier, ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
-	// What becomes of them nobody looks at.
+	// The real outcome of the reports is ignored.
 	c.w.spawn(func() { _, _ = c.Handoff.Report(ctx, session, rs) })
 	return receipts(rs), nil
 }
 
-// reportByArrival takes a report for known when as many events have arrived already.
+// reportByArrival treats a report as known when the same number of events has arrived before.
 func reportByArrival(c *carrier, ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
 	all := receipts(rs)
 	var fresh []flow.Report
@@ -110,7 +110,7 @@ func reportByArrival(c *carrier, ctx context.Context, session flow.ID, rs []flow
 	return all, err
 }
 
-// reportUnfenced takes reports of old attempts for reports of the present one.
+// reportUnfenced applies reports of old attempts to the current one.
 func reportUnfenced(c *carrier, ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
 	for _, r := range rs {
 		x, err := c.w.base.Get(ctx, r.Execution)
@@ -129,7 +129,7 @@ func reportUnfenced(c *carrier, ctx context.Context, session flow.ID, rs []flow.
 	return c.Handoff.Report(ctx, session, rs)
 }
 
-// reportLate lets what comes after the end change what readers see of the end.
+// reportLate lets events after the end change the end that readers see.
 func reportLate(c *carrier, ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
 	for _, r := range rs {
 		if x, err := c.w.base.Get(ctx, r.Execution); err == nil && x.Place == flow.Finished {
@@ -141,8 +141,7 @@ func reportLate(c *carrier, ctx context.Context, session flow.ID, rs []flow.Repo
 	return c.Handoff.Report(ctx, session, rs)
 }
 
-// takeAgain hands out an old answer a second time, when the work has long been done: after longer than a worker remembers
-// attempts.
+// takeAgain hands out an old answer a second time, after more time than a worker remembers finished attempts.
 func takeAgain(c *carrier, ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	c.w.mu.Lock()
 	old := c.w.memory.answers[session]
@@ -163,7 +162,7 @@ func takeAgain(c *carrier, ctx context.Context, session flow.ID, n int) ([]hando
 	return work, err
 }
 
-// renewBlindly takes a renewal that could not be made for one that was.
+// renewBlindly treats a failed renewal as a successful one.
 func renewBlindly(r handoff.Renewal, err error) (handoff.Renewal, error) {
 	if errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, handoff.ErrSessionLost) {
 		return handoff.Renewal{}, nil
@@ -178,8 +177,8 @@ type crooked struct {
 
 	update   func(*crooked, context.Context, func(context.Context, store.Tx) error) error
 	events   func([]flow.Event) []flow.Event
-	late     bool // late events overwrite what has ended
-	bare     bool // what has ended has lost its input
+	late     bool // late events overwrite executions that have ended
+	bare     bool // executions that have ended have lost their input
 	finished time.Duration
 	reruns   bool // the oldest rerun is not listed
 }
@@ -236,7 +235,7 @@ func (c *crooked) Removable(ctx context.Context, q store.RemovableQuery) (store.
 	return c.Store.Removable(ctx, q)
 }
 
-// outage takes a row that the database refuses for a database that does not answer: the same is tried again, for ever.
+// outage reports a row that the database refuses as a database that does not answer, so the engine retries the same row for ever.
 func outage(c *crooked, ctx context.Context, decide func(context.Context, store.Tx) error) error {
 	err := c.Store.Update(ctx, decide)
 	if errors.Is(err, errRefused) {

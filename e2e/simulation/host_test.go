@@ -32,8 +32,8 @@ type host struct {
 	over    bool // no worker runs here any more
 	frozen  chan struct{}
 	thawAt  *time.Timer
-	cutOff  time.Time // until when nothing reaches it and nothing it sends arrives
-	unready bool      // has been frozen in this life: its timers cannot be relied on
+	cutOff  time.Time // until when it neither sends nor receives
+	unready bool      // was frozen in this life: its timers are unreliable
 }
 
 func (h *host) name() string {
@@ -60,11 +60,11 @@ func (h *host) isFrozen() bool {
 	return h.frozen != nil
 }
 
-// queues are those beside the default one, and the custom kind's own. The first host serves all of them, the others now all,
-// now the default one.
+// queues are those beside the default one; the custom kind has a queue of its own. The first host serves all of them, the others alternate
+// between all and the default one.
 var queues = []string{"gpu", custom}
 
-// custom is a custom kind. The first host runs it beside the built-in kinds, the others now one, now the other, now both.
+// custom is a custom kind. The first host runs it beside the built-in kinds; the others alternate between built-in kinds, custom, and both.
 const custom = "thumb"
 
 func (h *host) start() {
@@ -105,7 +105,7 @@ func (h *host) start() {
 	case h.life%3 == 2:
 		o.Handlers = task.Handlers{custom: p}
 	}
-	// The first has every label that anything asks for, the others now all, now one, now none.
+	// The first host has every label that requests select by; the others alternate between all, one and none.
 	switch {
 	case h.place == "w1" || h.life%3 == 0:
 		o.Labels = map[string]string{"zone": "eu", "size": "big"}
@@ -123,7 +123,7 @@ func (h *host) start() {
 		panic(err)
 	}
 	w.spawn(func() {
-		// The error says that the worker was told to end.
+		// Run returns only the error that says that the worker was told to end.
 		_ = work.Run(serve)
 		if p.post != nil {
 			p.post.Stop()
@@ -136,7 +136,7 @@ func (h *host) start() {
 	})
 }
 
-// kill ends the process at once: nothing it does from now on is seen by anybody.
+// kill ends the process at once: nothing that it does from now on has an effect outside.
 func (h *host) kill() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,7 +145,7 @@ func (h *host) kill() {
 	h.die()
 }
 
-// drain ends it in good order.
+// drain shuts the process down in good order.
 func (h *host) drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,14 +206,14 @@ func (h *host) melt(jitter float64) {
 	}
 }
 
-// process is one life of a worker, and the scripted runtime within it.
+// process is one life of a worker, with its scripted runtime.
 type process struct {
 	h     *host
 	name  string
 	alive context.Context
 	web   *remote.Client    // with a remote plan
 	post  *brokerrpc.Client // behind a broker
-	mail  handoff.Handoff   // this, with the planted bug's lies
+	mail  handoff.Handoff   // this process, with the planted bug's lies
 }
 
 func (p *process) dead() bool { return p.alive.Err() != nil }
@@ -224,11 +224,10 @@ type script struct {
 	V  int    `json:"v"`
 }
 
-// errKilled is what a handler of a killed process returns; nobody hears it.
+// errKilled is what a handler of a killed process returns. No caller receives it.
 var errKilled = errors.New("killed")
 
-// Run is the scripted runtime: what a piece of work does, and for how long, depends on the script, the execution and the
-// attempt alone.
+// Run is the scripted runtime. What it does, and for how long, depends only on the script, the execution and the attempt.
 func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	w := p.h.w
 	var s script
@@ -265,7 +264,7 @@ func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 		return nil, errKilled
 	}
 	if err != nil {
-		// What was told to stop takes a while to be gone.
+		// A task that was told to stop takes a while to end.
 		time.Sleep(time.Duration(1 + dice("stopping")*float64(2*time.Second)))
 		p.h.melt(dice("melt"))
 		if p.dead() {
@@ -300,7 +299,7 @@ func (p *process) say(t *task.Task, r *run, what string) {
 	}
 }
 
-// pause waits for d, and on while the host is frozen. An error means that the work is to stop.
+// pause waits for d, and longer while the host is frozen. It returns an error when the work is to stop.
 func (p *process) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -21,7 +21,7 @@ func (s *shadow) isRemoved(id flow.ID) bool {
 	return s.removed[id]
 }
 
-// compare judges what a reader gets of one execution.
+// compare judges one execution as a reader sees it.
 func (s *shadow) compare(x *flow.Execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func sameOutcome(a, b *flow.Outcome) bool {
 	return a == b || a != nil && b != nil && bytes.Equal(a.Output, b.Output) && reflect.DeepEqual(a.Error, b.Error)
 }
 
-// checkStore lets the store look for what its rows contradict.
+// checkStore runs the store's own consistency check.
 func (w *world) checkStore() {
 	broken, err := w.view.Check(w.ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (w *world) checkStore() {
 	}
 }
 
-// checkHistories lets the rules decide every history once more.
+// checkHistories lets the rules decide every history again.
 func (w *world) checkHistories() {
 	err := histories.Of(w.base, catalog.New(w.base)).All(w.ctx, func(id flow.ID, r *replay.Result) {
 		for _, f := range r.Findings {
@@ -65,7 +65,7 @@ func (w *world) checkHistories() {
 	}
 }
 
-// judge looks at everything once more when all is over.
+// judge checks everything again at the end of a run.
 func (w *world) judge() {
 	w.checkStore()
 	for _, r := range w.shadow.inOrder() {
@@ -81,12 +81,13 @@ func (w *world) judge() {
 	if left, err := w.view.Keys(w.ctx, 10); err != nil || len(left) > 0 {
 		w.violate(35, "keys are still held at the end: %v %v", left, err)
 	}
-	if w.bug == nil { // each planted bug is to be caught by the promise that it breaks
+	if w.bug == nil { // a planted bug is to be caught by the promise that it breaks, not here
 		w.checkHistories()
 	}
 }
 
-// judgeRedriven looks at what was run again: what has not completed keeps why, and all that it takes to run it again.
+// judgeRedriven checks executions that were retried: an execution that did not complete keeps its reason, and everything that a retry
+// needs.
 func (w *world) judgeRedriven() {
 	for _, r := range w.load.redriven {
 		old, err := w.base.Get(w.ctx, r.old)
@@ -150,11 +151,11 @@ func (w *world) judgeRow(r *row) {
 	}
 }
 
-// judgeLogs compares what is kept of each attempt's log with what its worker took: a beginning of it, and all of it when
-// the worker's own word ended the attempt, for logs go before that.
+// judgeLogs compares the stored log of each attempt with the log that its worker accepted. The stored log is a prefix of it, and all of it
+// when the worker's own report ended the attempt, because a worker sends logs before that report.
 func (w *world) judgeLogs(r *row) {
 	if keep := w.plan.Retention; keep > 0 && !r.x.FinishedAt.IsZero() && w.now().Sub(r.x.FinishedAt) > keep {
-		return // retention takes the log first, so that none outlives its execution, and may be at it
+		return // retention deletes the log first, so that no log outlives its execution, and may be doing so now
 	}
 	ended := map[int]bool{}
 	for _, e := range r.events {
@@ -190,7 +191,7 @@ func (w *world) judgeLogs(r *row) {
 	}
 }
 
-// judgeWorkflow works out, from the children alone, how a workflow must have ended.
+// judgeWorkflow derives from the children alone how a workflow must have ended.
 func (w *world) judgeWorkflow(r *row) {
 	def := w.load.definition(r)
 	if def == nil || r.x.Place != flow.Finished || w.shadow.ordersAbove(r) || !r.ran() {
@@ -269,7 +270,7 @@ func (s *shadow) ordersAbove(r *row) bool {
 	return false
 }
 
-// ran reports whether the last attempt got as far as running.
+// ran reports whether the last attempt reached the stage running.
 func (r *row) ran() bool {
 	for _, e := range r.events {
 		if e.Type == flow.EvRunning && e.Attempt == r.x.Attempt {
@@ -291,8 +292,8 @@ func ends(kids []*row) (failed, cancelled bool) {
 	return failed, cancelled
 }
 
-// judgeTimeout looks at what ended by its timeout of one attempt: no attempt may have been left, and a sleep may not have been over
-// before.
+// judgeTimeout checks an execution that ended by the timeout of one attempt: it must have had no attempt left, and a sleep must not have
+// been over before.
 func (w *world) judgeTimeout(r *row, x *flow.Execution) {
 	if x.Stage != flow.TimedOut || x.Outcome.Error.Code != flow.CodeTimeout || x.TotalTimeout > 0 || r.cancelled ||
 		r.order != nil && r.order.As != flow.TimedOut { // ended from outside
@@ -307,7 +308,7 @@ func (w *world) judgeTimeout(r *row, x *flow.Execution) {
 	}
 }
 
-// judgeList compares the items that a workflow ran with the list that its history shows.
+// judgeList compares the items that a workflow ran with the list in its history.
 func (w *world) judgeList(r *row, kids map[string][]*row) {
 	var list struct{ List []int }
 	if err := json.Unmarshal(kids["list"][0].x.Outcome.Output, &list); err != nil {
@@ -316,7 +317,7 @@ func (w *world) judgeList(r *row, kids map[string][]*row) {
 	}
 	for _, k := range kids["each"] {
 		if of := w.shadow.known(k.x.ReusedOf); k.x.AsRerun().OverriddenBy != "" || of != nil && of.x.AsRerun().OverriddenBy != "" {
-			continue // the client of a rerun gave this item its output, or gave it to the item whose outcome this one reused
+			continue // a client's rerun set this item's output, or the output of the item whose outcome it reuses
 		}
 		var item struct{ V int }
 		if err := json.Unmarshal(k.x.Outcome.Output, &item); err != nil || item.V != list.List[k.x.Index] {
@@ -325,7 +326,7 @@ func (w *world) judgeList(r *row, kids map[string][]*row) {
 	}
 }
 
-// judgeOutputs compares the lists that a workflow put out with what its items put out, in the order of the items.
+// judgeOutputs compares the lists in a workflow's output with the outputs of its items, in the order of the items.
 func (w *world) judgeOutputs(r *row, def *definition.Workflow, kids map[string][]*row) {
 	var got map[string][]any
 	if err := json.Unmarshal(r.x.Outcome.Output, &got); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// ledger is what really happened outside the database: which process ran which attempt, what it said, what it was told.
+// ledger records what happened outside the database: which process ran which attempt, what it sent and what it received.
 type ledger struct {
 	w *world
 
@@ -21,7 +21,7 @@ type ledger struct {
 	said   map[try]map[int64]flow.Event
 	acked  map[try]int64
 	closed map[flow.ID]bool // sessions that their workers closed
-	given  map[try]bool     // attempts that their workers gave back, not begun
+	given  map[try]bool     // attempts that their workers gave back before they began
 	orders map[try]flow.Stage
 }
 
@@ -31,23 +31,23 @@ type try struct {
 	attempt   int
 }
 
-// run is one time that the runtime began to work on an attempt.
+// run is one start of the runtime on an attempt.
 type run struct {
 	number int
 	try
 	p      *process
 	began  time.Time
 	ended  bool
-	failed string // why; "" when it succeeded
+	failed string // why it failed; "" when it succeeded
 	output json.RawMessage
-	log    []byte // what the worker took
+	log    []byte // what the worker accepted
 }
 
 func newLedger(w *world) *ledger {
 	return &ledger{w: w, of: map[try]*run{}, said: map[try]map[int64]flow.Event{}, acked: map[try]int64{}, closed: map[flow.ID]bool{}, given: map[try]bool{}, orders: map[try]flow.Stage{}}
 }
 
-// begin notes that work begins; nil when the process is dead, so that nothing of it happens.
+// begin notes that work begins. It returns nil when the process is dead, so that the work has no effect.
 func (l *ledger) begin(p *process, t *task.Task) *run {
 	if p.dead() {
 		return nil
@@ -55,7 +55,7 @@ func (l *ledger) begin(p *process, t *task.Task) *run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := try{t.Execution, t.Attempt}
-	// Numbered by what it is, so that the order in which goroutines get here does not matter.
+	// The number is derived from the attempt, so that it does not depend on which goroutine gets here first.
 	r := &run{number: int(l.w.noise("run", k.execution, k.attempt) * 1e9), try: k, p: p, began: time.Now()}
 	if before := l.of[k]; before != nil {
 		l.w.violate(3, "attempt %d of %s is run by %s and was run by %s", k.attempt, name(k.execution), p.name, before.p.name)
@@ -89,21 +89,21 @@ func (h *host) wasFrozen() bool {
 	return h.unready
 }
 
-// end notes that nothing of the work is left running.
+// end notes that no part of the work runs any more.
 func (l *ledger) end(r *run, output json.RawMessage, failed string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.ended, r.output, r.failed = true, output, failed
 }
 
-// wrote notes what the worker took of the run's log.
+// wrote notes the part of the run's log that the worker accepted.
 func (l *ledger) wrote(r *run, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.log = append(r.log, text...)
 }
 
-// running reports whether some living process still works on the attempt.
+// running reports whether a living process still works on the attempt.
 func (l *ledger) running(k try) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *ledger) running(k try) bool {
 	return r != nil && !r.ended && !r.p.dead()
 }
 
-// say notes what a worker says of an attempt, before anything can happen to it on its way.
+// say notes a worker's report of an attempt, before anything can happen to it on its way.
 func (l *ledger) say(p *process, r flow.Report) {
 	if p.dead() {
 		return
@@ -130,7 +130,7 @@ func (l *ledger) say(p *process, r flow.Report) {
 	}
 }
 
-// spoken is what the owner of an attempt said under a number.
+// spoken returns the event that the owner of an attempt sent under a number.
 func (l *ledger) spoken(k try, seq int64) (flow.Event, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *ledger) spoken(k try, seq int64) (flow.Event, bool) {
 	return e, ok
 }
 
-// acknowledged notes what a worker was told is recorded: it will not say it again.
+// acknowledged notes the receipts of a worker's reports: it does not send these events again.
 func (l *ledger) acknowledged(p *process, reports []flow.Report, receipts []flow.Receipt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,8 +153,8 @@ func (l *ledger) acknowledged(p *process, reports []flow.Report, receipts []flow
 			l.acked[k] = max(l.acked[k], rc.Next)
 			l.w.shadow.promised(k, rc.Next, l.said[k])
 		case flow.Refused:
-			// Workers say the same under the same number, and nothing that the lifecycle forbids. Only when an attempt was taken
-			// back have its numbers gone to what the engine said.
+			// A worker sends the same event under the same number, and no event that the lifecycle forbids. Only when an attempt was taken back may
+			// the engine's events have its numbers.
 			if l.w.shadow.takenBack(try{rc.Execution, rc.Attempt}) {
 				continue
 			}
@@ -184,7 +184,7 @@ func (l *ledger) wasClosed(session flow.ID) bool {
 	return l.closed[session]
 }
 
-// declining notes what a worker gives back.
+// declining notes the attempts that a worker gives back.
 func (l *ledger) declining(attempts []flow.AttemptID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,7 +199,7 @@ func (l *ledger) wasDeclined(k try) bool {
 	return l.given[k]
 }
 
-// wasBegun reports whether work on an attempt has begun anywhere.
+// wasBegun reports whether any process began work on an attempt.
 func (l *ledger) wasBegun(k try) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// load is what clients do.
+// load runs the simulated clients.
 type load struct {
 	w    *world
 	docs []*document
@@ -46,7 +46,7 @@ func newLoad(w *world) *load {
 	return l
 }
 
-// define stores the definitions, without any fault.
+// define stores the definitions while no faults happen.
 func (l *load) define() {
 	w := l.w
 	for w.replicas[0].isDown() || !w.replicas[0].isUp() {
@@ -95,7 +95,7 @@ func (l *load) define() {
 	}
 }
 
-// defineTurns stores the versions of what aliases are moved among.
+// defineTurns stores the versions between which aliases are moved.
 func defineTurns(ctx context.Context, e *engine.Engine) error {
 	for _, d := range slices.Concat(dialVersions(), turnsVersions()) {
 		_, err := e.Define(ctx, d.defs)
@@ -110,7 +110,7 @@ func defineTurns(ctx context.Context, e *engine.Engine) error {
 	return err
 }
 
-// definition is what a workflow execution runs; nil for anything else.
+// definition returns the definition that a workflow execution runs, and nil for other executions.
 func (l *load) definition(r *row) *definition.Workflow {
 	if r.x.Action == turns && r.x.Kind == flow.KindWorkflow {
 		return turnsVersions()[r.x.Version-1].defs[0].Workflow
@@ -125,19 +125,19 @@ func (l *load) definition(r *row) *definition.Workflow {
 	return nil
 }
 
-// items is how many children a task has when it runs.
+// items returns how many children a task has when it runs.
 func (l *load) items(t *definition.Task) int {
 	if t.Foreach == nil {
 		return 1
 	}
 	items, err := t.Items(&definition.Vars{})
-	if err != nil { // it is not written in the document
+	if err != nil { // the document does not write the list out
 		return listed
 	}
 	return len(items)
 }
 
-// quiet reports whether every client has its answer and nothing more will come.
+// quiet reports whether every client has its answer and no more clients will begin.
 func (l *load) quiet() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +155,7 @@ func (l *load) unanswered() []string {
 	return all
 }
 
-// next lets a client begin; false when all have.
+// next lets a client begin. It returns false when all have begun.
 func (l *load) next() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,7 +209,7 @@ func (l *load) next() bool {
 	return true
 }
 
-// submission draws one.
+// submission draws a submission.
 func (l *load) submission() engine.Submission {
 	r := l.w.rng
 	is := func(percent int) bool { return r.IntN(100) < percent }
@@ -248,7 +248,7 @@ func (l *load) submission() engine.Submission {
 	case is(12):
 		s.Action, s.Input = "input", json.RawMessage(fmt.Sprintf(`{"do":"ok","v":%d}`, r.IntN(100)))
 	case is(6):
-		// Ended by nothing but its cancelling.
+		// Only its cancel ends it.
 		return engine.Submission{Action: "noop", Input: json.RawMessage(`{"do":"hang"}`), IdempotencyKey: fmt.Sprintf("hangs-%d", l.begun)}
 	case is(10):
 		s.Input = json.RawMessage(`{"do":"hang"}`)
@@ -260,7 +260,7 @@ func (l *load) submission() engine.Submission {
 	if is(40) {
 		n := r.IntN(3)
 		if s.Key, s.KeyLimit = fmt.Sprintf("k%d", n), n+1; n == 2 {
-			s.KeyLimit = 1 + r.IntN(3) // its limit changes all the time
+			s.KeyLimit = 1 + r.IntN(3) // its limit differs from submission to submission
 		}
 		s.WhenFull = flow.WhenFull(pick(r.IntN(100), "queue", "queue", "queue", "cancel_new", "cancel_oldest"))
 	}
@@ -298,7 +298,7 @@ func (l *load) submission() engine.Submission {
 
 func pick(n int, from ...string) string { return from[n%len(from)] }
 
-// submit is a client that submits, and submits again when it did not hear the answer and can do so safely.
+// submit is a client that submits, and submits again when it got no answer and a second submission is safe.
 func (l *load) submit(ctx context.Context, key string, subs []engine.Submission) {
 	w := l.w
 	batch := "" // the idempotency key of all of them
@@ -334,7 +334,7 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 				l.same(fmt.Sprintf("%s[%d]", batch, i), out[i].Execution)
 			}
 		}
-		// A batch is submitted once more, by a client that did not hear the answer.
+		// A client that got no answer submits a batch once more.
 		if !again && (batch == "" || n > 1) || subs[0].IdempotencyKey == "" && batch == "" {
 			break
 		}
@@ -366,7 +366,7 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 	}
 }
 
-// passes reports whether an error says nothing of what was asked for, so that it may be asked for again.
+// passes reports whether an error says nothing about the request itself, so that the client may send it again.
 func passes(err error) bool {
 	for _, passing := range []error{store.ErrUnavailable, store.ErrUnknown, store.ErrConflict, engine.ErrClosed, engine.ErrOverloaded, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, passing) {
@@ -376,7 +376,7 @@ func passes(err error) bool {
 	return false
 }
 
-// same checks that one idempotency key gives one execution.
+// same checks that one idempotency key leads to one execution.
 func (l *load) same(key string, id flow.ID) {
 	if key == "" {
 		return
@@ -395,7 +395,7 @@ func (l *load) known(key string) flow.ID {
 	return l.keys[key]
 }
 
-// cancel is a client that cancels something, until it hears that this was done.
+// cancel is a client that cancels an execution, until it gets the answer that this was done.
 func (l *load) cancel(ctx context.Context, key string, n int) {
 	if target := l.w.shadow.pick(n, func(r *row) bool { return r.x.Place != flow.Finished }); target != nil {
 		l.cancelID(ctx, key, target.id)
@@ -421,16 +421,16 @@ func (l *load) cancelID(ctx context.Context, key string, id flow.ID) {
 	}
 }
 
-// redrive is a client that runs again what has not completed. When no answer comes it may have been run again all the same.
+// redrive is a client that retries an execution that has not completed. Without an answer the retry may exist all the same.
 func (l *load) redrive(ctx context.Context, key string, n int) {
-	target := l.w.shadow.pick(n, func(r *row) bool { // one that a schedule has started would be counted as one of its own
+	target := l.w.shadow.pick(n, func(r *row) bool { // the schedule would count a retry of its execution as its own
 		return r.x.Place == flow.Finished && r.x.Stage != flow.Completed && r.x.Labels[engine.ScheduleLabel] == ""
 	})
 	if target == nil {
 		return
 	}
 	if x, err := l.w.base.Get(ctx, target.id); err != nil || x.Timeout == 0 && bytes.Contains(x.Input, []byte("hang")) {
-		return // it would be for its client to cancel it once more
+		return // it hangs again, and only another cancel would end it
 	}
 	var id flow.ID
 	err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
@@ -446,7 +446,7 @@ func (l *load) redrive(ctx context.Context, key string, n int) {
 	}
 }
 
-// redriven is an execution that was run again.
+// redriven is an execution and its retry.
 type redriven struct{ old, again flow.ID }
 
 // call sends a client's request to some engine and brings the answer back.
@@ -471,7 +471,7 @@ func (l *load) call(ctx context.Context, key string, do func(context.Context, *e
 	return err
 }
 
-// peek lets a reader look at one history: it must be all that is committed, from 1 on and without gaps.
+// peek lets a reader read one history: it must be all that is committed, from 1 on and without gaps.
 func (w *world) peek() {
 	r := w.shadow.pick(w.rng.IntN(1000), func(*row) bool { return true })
 	if r == nil {
@@ -491,7 +491,7 @@ func (w *world) peek() {
 		return
 	}
 	w.shadow.compare(x)
-	if w.plan.Reacts { // waits that are open now have ended when all is over
+	if w.plan.Reacts { // waits that are open now have ended by the end of the run
 		w.checkStore()
 	}
 }

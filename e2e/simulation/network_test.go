@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/direct"
 )
 
-// link is the hand-off as one process has it: every call is a request to some engine and an answer back, and both can get
-// lost. With a solo plan it is the direct hand-off: calls are function calls, and only their order is open.
+// link is the hand-off of one process: every call is a request to some engine and an answer back, and both can get lost. With a solo plan
+// it is the direct hand-off: calls are function calls, and the scheduler chooses only their order.
 type link struct {
 	p *process
 
@@ -34,7 +34,7 @@ func (l *link) Strays() <-chan handoff.Stray {
 	return l.p.post.Strays()
 }
 
-// within bounds how long an engine holds a call. Behind a broker the server of the broker does.
+// within bounds how long an engine holds a call. With a broker, the broker's server does that instead.
 func (l *link) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if l.p.mail != nil {
 		return ctx, func() {}
@@ -42,7 +42,7 @@ func (l *link) within(ctx context.Context, d time.Duration) (context.Context, co
 	return context.WithTimeout(ctx, d)
 }
 
-// enter names a call by its method, and by how many others of it are under way; leave ends it.
+// enter names a call by its method and the lowest number that no open call of that method has. leave ends the call.
 func (l *link) enter(method string) (name string, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,11 +60,11 @@ func (l *link) enter(method string) (name string, leave func()) {
 }
 
 const (
-	// pollEvery is how long an engine waits before it looks for what others did: longer than in production, to have fewer
-	// steps in which nothing happens, and no multiple of any other pause, so that two never end in the same instant.
+	// pollEvery is the pause after which an engine looks for other engines' changes. It is longer than in production, so that fewer steps do
+	// nothing, and no multiple of any other pause, so that two pauses never end in the same instant.
 	pollEvery = 4700 * time.Millisecond
-	// holdTake and holdOrders bound how long an engine keeps a waiting call. An engine that held two calls for orders until it
-	// looks for them would do so for both at once, in an order that nobody decides.
+	// holdTake and holdOrders bound how long an engine holds a waiting call. An engine that held two order calls until its next poll would
+	// answer both at once, in an order that the scheduler does not control.
 	holdTake   = 12 * time.Second
 	holdOrders = 3 * time.Second
 )
@@ -100,7 +100,7 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 	defer to.done()
 	err := l.arrive(ctx, to, method, do)
 	if to.died() {
-		err = errLost // the engine is no more, whatever it meant to say
+		err = errLost // the engine is dead, so its answer does not count
 	}
 	back := w.park(ctx, &gate{key: l.p.name + "/" + method + " answer", kind: atAnswer, at: l.p.h})
 	if back.do == gone {
@@ -115,7 +115,7 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 	return err
 }
 
-// arrive lets the engine work on a call. Of some calls it does not notice that the caller has left.
+// arrive lets the engine work on a call. In some calls the engine does not notice that the caller has left.
 func (l *link) arrive(ctx context.Context, to *visit, method string, do func(context.Context, handoff.Handoff) error) error {
 	w := l.p.h.w
 	h := w.facing(to.Engine)
@@ -139,7 +139,7 @@ func (l *link) arrive(ctx context.Context, to *visit, method string, do func(con
 
 func nothing(verdict) {}
 
-// ended is what a call gives that its caller, or the caller's death, has ended.
+// ended returns the error of a call that ended because its caller left or died.
 func (l *link) ended(ctx context.Context) error {
 	if l.p.dead() {
 		return handoff.ErrSessionLost
@@ -147,7 +147,7 @@ func (l *link) ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// facing is the engine as callers see it.
+// facing returns the engine as callers see it.
 func (w *world) facing(e *engine.Engine) handoff.Handoff {
 	var h handoff.Handoff = e
 	if w.plan.Solo {
@@ -160,7 +160,7 @@ func (w *world) facing(e *engine.Engine) handoff.Handoff {
 }
 
 func (l *link) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
-	var id flow.ID // of no interest to a caller that has left: what follows looks at it only without an error
+	var id flow.ID // a caller that has left ignores it: the code below reads it only without an error
 	err := l.call(ctx, "open", func(ctx context.Context, h handoff.Handoff) (err error) {
 		id, err = h.Open(ctx, s)
 		if err == nil {
@@ -233,7 +233,7 @@ func (l *link) Missed(ctx context.Context, session flow.ID, have []flow.AttemptI
 	return work, nil
 }
 
-// repeated is what arrives a second time with an answer: part of the answer itself.
+// repeated returns the part of an answer that arrives a second time with it.
 func (l *link) repeated(work []handoff.Assignment) []handoff.Assignment {
 	return slices.Clone(work[:min(len(work), 2)])
 }
@@ -269,7 +269,7 @@ func (l *link) Report(ctx context.Context, session flow.ID, reports []flow.Repor
 	return receipts, nil
 }
 
-// deliverLater lets a copy of reports arrive at some engine at some time.
+// deliverLater lets a copy of the reports arrive at some engine at some later time.
 func (l *link) deliverLater(session flow.ID, reports []flow.Report) {
 	w := l.p.h.w
 	key := fmt.Sprintf("%s/report copy %d", l.p.name, w.serial.Add(1))
@@ -283,12 +283,12 @@ func (l *link) deliverLater(session flow.ID, reports []flow.Report) {
 			return
 		}
 		defer to.done()
-		// The answer is dropped: its process is gone.
+		// The answer is dropped, because the process that sent the report is gone.
 		_, _ = w.facing(to.Engine).Report(to.ctx, session, reports)
 	})
 }
 
-// deliverPieces lets every event arrive by itself.
+// deliverPieces delivers every event by itself.
 func (l *link) deliverPieces(session flow.ID, reports []flow.Report) {
 	for _, r := range reports {
 		for _, e := range r.Events {
@@ -297,8 +297,7 @@ func (l *link) deliverPieces(session flow.ID, reports []flow.Report) {
 	}
 }
 
-// spoil is what becomes of a report before it leaves: the host's clock is wrong, and of some attempts one event is lost for
-// good.
+// spoil changes a report before it leaves: the host's clock is wrong, and some attempts lose progress events for good.
 func (p *process) spoil(r flow.Report) flow.Report {
 	w := p.h.w
 	r.Events = slices.Clone(r.Events)
@@ -317,7 +316,7 @@ func (l *link) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk)
 	return l.call(ctx, "log", func(ctx context.Context, h handoff.Handoff) error { return h.Log(ctx, session, chunks) }, nothing)
 }
 
-// Input is not simulated: no load asks for any.
+// Input is not simulated: no client of the load uses it.
 func (l *link) Input(context.Context, flow.ID, handoff.InputQuery) (handoff.Input, error) {
 	return handoff.Input{}, handoff.ErrNotHeld
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// observer sits between the engine and the database and notes what a transaction writes, in order.
+// observer sits between the engine and the database and notes the writes of a transaction, in order.
 type observer struct {
 	store.Tx
 	w      *world
 	writes []write
 }
 
-// write is one thing that a transaction did; exactly one field is set.
+// write is one write of a transaction; exactly one field is set.
 type write struct {
 	draft    *seen
 	mark     *store.Mark
@@ -48,7 +48,7 @@ type moved struct {
 	to   int // the first of its versions
 }
 
-// rerouted is a move of an execution that waits under another routing key.
+// rerouted is a waiting execution's move to another routing key.
 type rerouted struct {
 	id         flow.ID
 	routingKey string
@@ -90,10 +90,10 @@ func (o *observer) Apply(ctx context.Context, d store.Delta) error {
 	return nil
 }
 
-// errRefused is what a database says of a row that it does not take.
+// errRefused is the error of a database that rejects a row.
 var errRefused = errors.New("the database does not take this row")
 
-// refuses reports whether the database takes no child of a workflow's attempt.
+// refuses reports whether the database rejects every child of a workflow's attempt.
 func (w *world) refuses(workflow flow.ID, attempt int) bool {
 	return w.plan.Refused > 0 && w.noise("refused", workflow, attempt) < w.plan.Refused
 }

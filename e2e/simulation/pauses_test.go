@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// pausing is the chance that a client pauses a queue or an action, and that one pauses a workflow, when a client
-// begins. All pauses end by themselves, within mostPaused.
+// pausing is the chance that, when a client begins, a client pauses a queue or an action; the chance that one pauses a workflow is the
+// same. All pauses end by themselves, within mostPaused.
 const (
 	pausing    = 0.2
 	mostPaused = 20 * time.Second
@@ -27,7 +27,7 @@ type pausable struct {
 	name string
 }
 
-// toPause draws what a client pauses.
+// toPause draws the queue or action that a client pauses.
 func (l *load) toPause(n int) pausable {
 	w := l.w
 	if w.noise("paused action", n) < 0.5 {
@@ -109,7 +109,7 @@ func (l *load) pauseWorkflow(n int) {
 	})
 }
 
-// steer asks one engine to pause or resume something, once: who does not hear the answer leaves it at that.
+// steer asks one engine, once, to pause or resume something. A client that gets no answer does not try again.
 func (l *load) steer(ctx context.Context, key string, do func(context.Context, *engine.Engine) error) {
 	if err := l.call(ctx, key, do); err != nil && !errors.Is(err, errLost) && !passes(err) && !errors.Is(err, store.ErrNotFound) {
 		l.w.violate(58, "%s was refused: %v", key, err)
@@ -145,7 +145,7 @@ func (s *seam) ChangePause(ctx context.Context, of store.PauseKind, name string,
 	return p, err
 }
 
-// paused takes over a pause that is committed, or the end of one.
+// paused records a committed pause, or its end.
 func (s *shadow) paused(by string, p store.Pause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *shadow) paused(by string, p store.Pause) {
 	s.w.note("%s committed: %s %s is paused: %t", by, p.Of, p.Name, p.Paused)
 }
 
-// claimed judges a claim by the pauses that are committed. Its time may be later than it was, where a worker's clock was ahead.
+// claimed judges a claim by the committed pauses. The recorded time may be later than the real one, because a worker's clock may be ahead.
 func (c *commit) claimed(r *row, x *flow.Execution, e flow.Event) {
 	queue, _, _ := strings.Cut(x.Queue, "@")
 	all := []pausable{{store.PausedAction, r.asks.Action}}
@@ -172,7 +172,7 @@ func (c *commit) claimed(r *row, x *flow.Execution, e flow.Event) {
 	}
 }
 
-// pausing follows the pauses of an execution by its events, and judges the end of one.
+// pausing follows the pauses of an execution through its events, and judges the end of each.
 func (c *commit) pausing(r *row, e flow.Event) {
 	switch e.Type {
 	case flow.EvRequested:
@@ -197,7 +197,7 @@ func (c *commit) pausing(r *row, e flow.Event) {
 	}
 }
 
-// stoodUntil is how long the timers of an execution have stood still by a moment, as its events say.
+// stoodUntil returns how long the timers of an execution had stood still at a moment, derived from its events.
 func (r *row) stoodUntil(at time.Time) flow.PausedFor {
 	p, stood := r.pause, r.stood
 	if p == nil || !p.Stops {
@@ -213,7 +213,7 @@ func (r *row) stoodUntil(at time.Time) flow.PausedFor {
 	return stood
 }
 
-// slept judges the end of a sleep: it lasts as long as it was told to, and as long more as it stood still.
+// slept judges the end of a sleep: it lasts for its given time plus the time for which its timers stood still.
 func (c *commit) slept(r *row, e flow.Event) {
 	var sleep struct{ For int }
 	if r.asks.Kind != flow.KindSleep || r.claimed.IsZero() || json.Unmarshal(r.asks.Input, &sleep) != nil {
@@ -224,8 +224,8 @@ func (c *commit) slept(r *row, e flow.Event) {
 	}
 }
 
-// startedWhilePaused judges a task that was started, by the pause of its workflow when the transaction was over. A pause does not hold the
-// clean-up of a workflow that was cancelled: it has a time within which it must be over.
+// startedWhilePaused judges the start of a task by its workflow's pause at the end of the transaction. A pause does not stop the clean-up
+// of a cancelled workflow, which has a time limit of its own.
 func (c *commit) startedWhilePaused(p, r *row) {
 	if p.order != nil && p.order.Cleaning {
 		return
@@ -235,7 +235,7 @@ func (c *commit) startedWhilePaused(p, r *row) {
 	}
 }
 
-// pauseBugs are planted ones about pauses.
+// pauseBugs are planted bugs of pauses.
 var pauseBugs = []bug{
 	{name: "paused yet claimed", invariant: []int{58}, tx: twisted(twist{
 		locked: func(s *store.Session) { s.Pauses = 0 },
@@ -270,7 +270,7 @@ var pauseBugs = []bug{
 	{name: "how long timers stood still is forgotten", invariant: []int{24}, tx: twisted(twist{apply: stored(func(x *flow.Execution) { x.State.PausedFor = nil })})},
 }
 
-// stored changes what is stored.
+// stored returns an apply function that changes each execution before it is stored.
 func stored(change func(*flow.Execution)) func(*twist, context.Context, store.Delta) error {
 	return func(t *twist, ctx context.Context, d store.Delta) error {
 		for _, x := range d.Drafts {
@@ -285,7 +285,7 @@ func withoutActions(all []store.Pause) []store.Pause {
 	return slices.DeleteFunc(all, func(p store.Pause) bool { return p.Of == store.PausedAction })
 }
 
-// shiftedPause lets a workflow that is locked be paused until another moment.
+// shiftedPause moves the end of a locked workflow's pause.
 func shiftedPause(until func(*flow.Pause) time.Time) func(*twist, *flow.Execution) {
 	return func(_ *twist, x *flow.Execution) {
 		if p := x.State.Pause; p != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// bugs are the planted ones, each a bug that some system of this kind has had.
+// bugs are planted bugs. Some system of this kind has had each of them.
 var bugs = []bug{
 	{name: "limit is off by one", invariant: []int{12}, tx: twisted(twist{keys: func(_ *twist, uses map[string]store.KeyUse) {
 		for k, u := range uses {
@@ -91,9 +91,9 @@ var bugs = []bug{
 	}})},
 	{name: "one row is claimed by two", invariant: []int{1, 3, 4, 37}, tx: twisted(twist{take: takeClaimed, apply: unfenced})},
 	{name: "recovery writes from a stale read", invariant: []int{1, 2, 3, 4, 5, 6, 37}, tx: twisted(twist{take: remember, owned: stale, apply: unfenced})},
-	// The lock of a session is also what keeps a claim apart from a pause.
+	// The lock of a session also keeps a claim apart from a pause.
 	{name: "claim for a session that is gone", invariant: []int{3, 31, 34, 58}, tx: twisted(twist{session: true})},
-	// Some are cut off for longer than a lease, and what they run takes longer than that.
+	// Some workers are cut off for longer than a lease, while their work takes longer than that.
 	{name: "worker believes that it renewed", invariant: []int{3}, link: carried(carrier{renew: renewBlindly}), tune: func(p *plan) {
 		p.Solo, p.Workers, p.Horizon, p.Disaster, p.Slow = false, 3, 3*time.Minute, 0.005, 400
 	}},
@@ -119,7 +119,7 @@ var bugs = []bug{
 		return t.Tx.Apply(ctx, d)
 	}})},
 	{name: "orders never reach the worker", invariant: []int{23, 34}, tx: twisted(twist{ordered: true})},
-	// The deadlines that are shortened follow no more from the request either.
+	// The shortened deadlines also contradict the request.
 	{name: "timed out early", invariant: []int{24, 33}, tx: twisted(twist{due: func(t *twist, ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
 		xs, next, err := t.Tx.Due(ctx, now.Add(5*time.Second), n)
 		for _, x := range xs {
@@ -199,7 +199,7 @@ var bugs = []bug{
 		}
 		return xs, next, err
 	}})},
-	// Half of the commits fail: the report of a list fails, and its worker is gone before it reports again.
+	// Half of the commits fail: the report of a list fails, and its worker dies before it reports again.
 	{name: "output of a commit that failed is used", invariant: []int{9, 19, 21}, tx: twisted(twist{apply: keepOutcomes, outcomes: oldOutcomes}),
 		tune: func(p *plan) { p.Refuse, p.Disaster, p.Refused, p.Ops, p.Solo = 0.3, 0.01, 0, 25, false }},
 	{name: "reader sees a gap", invariant: []int{7}, store: bent(crooked{events: func(es []flow.Event) []flow.Event {
@@ -210,7 +210,7 @@ var bugs = []bug{
 	}})},
 }
 
-// each is a lie about every task of a workflow.
+// each returns a lie about every task of a workflow.
 func each(lie func(*store.TaskProgress)) func(*twist, store.WorkflowAttempt, []store.TaskProgress) []store.TaskProgress {
 	return func(_ *twist, _ store.WorkflowAttempt, ps []store.TaskProgress) []store.TaskProgress {
 		for i := range ps {
@@ -223,7 +223,7 @@ func each(lie func(*store.TaskProgress)) func(*twist, store.WorkflowAttempt, []s
 	}
 }
 
-// keepOutcomes remembers what children end with before that is committed.
+// keepOutcomes remembers the outcomes of children before they are committed.
 func keepOutcomes(t *twist, ctx context.Context, d store.Delta) error {
 	for _, x := range d.Drafts {
 		k := place{x.Parent, x.ParentAttempt, x.Task, x.Index}
@@ -244,7 +244,7 @@ func oldOutcomes(t *twist, of store.WorkflowAttempt, all map[string][]store.Chil
 	}
 }
 
-// remember keeps executions as they were before their claim.
+// remember keeps copies of executions from before their claim.
 func remember(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	xs, err := t.Tx.Take(ctx, queues, n)
 	for _, x := range xs {
@@ -253,7 +253,7 @@ func remember(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Ex
 	return xs, err
 }
 
-// takeClaimed gives out, when there is nothing else, what was claimed by another before.
+// takeClaimed hands out executions that another worker already claimed, when there is nothing else to take.
 func takeClaimed(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	xs, err := remember(t, ctx, queues, n)
 	if err != nil || len(xs) > 0 {
@@ -268,7 +268,7 @@ func takeClaimed(t *twist, ctx context.Context, queues []string, n int) ([]*flow
 	return nil, nil
 }
 
-// stale shows recovery what a session held some time ago.
+// stale shows recovery a session's executions as they were some time ago.
 func stale(t *twist, xs []*flow.Execution) []*flow.Execution {
 	for _, r := range t.w.shadow.inOrder() {
 		old, ok := t.w.memory.taken[r.id]
@@ -282,7 +282,7 @@ func stale(t *twist, xs []*flow.Execution) []*flow.Execution {
 	return xs
 }
 
-// cancelAtOnce ends what is only to be ordered to end.
+// cancelAtOnce ends executions that should only get an order to end.
 func cancelAtOnce(t *twist, ctx context.Context, d store.Delta) error {
 	for _, x := range d.Drafts {
 		if o := x.State.Cancel; o != nil && x.Before.Cancel == nil && !x.Owner.IsZero() {
@@ -295,7 +295,7 @@ func cancelAtOnce(t *twist, ctx context.Context, d store.Delta) error {
 	return t.Tx.Apply(ctx, d)
 }
 
-// hide lets a workflow look, once, as if its last task had not been started.
+// hide lets a workflow look, once, as if its last task had not started.
 func hide(t *twist, w store.WorkflowAttempt, ps []store.TaskProgress) []store.TaskProgress {
 	if len(ps) < 2 || t.w.memory.hidden[w] {
 		return ps
@@ -304,7 +304,7 @@ func hide(t *twist, w store.WorkflowAttempt, ps []store.TaskProgress) []store.Ta
 	return ps[:len(ps)-1]
 }
 
-// renumber stores a second child of the same place beside the first.
+// renumber stores a second child for a place that has one.
 func renumber(t *twist, ctx context.Context, d store.Delta) error {
 	for _, x := range d.Drafts {
 		if x.New && !x.Parent.IsZero() && t.w.shadow.hasChild(place{x.Parent, x.ParentAttempt, x.Task, x.Index}) {
@@ -320,17 +320,16 @@ func (s *shadow) hasChild(p place) bool {
 	return s.children[p] != nil
 }
 
-// bugSeeds is within how many seeds a planted bug must be caught.
+// bugSeeds is the number of seeds within which a planted bug must be caught.
 const bugSeeds = 400
 
-// caught has, in a line for each planted bug, a seed that caught it and the name of the bug. It is tried first: two
-// processors catch 124 bugs in 13 s that way, from seed 1 on in 184 s. `go test ./e2e/simulation -run TestPlantedBugs
-// -update` writes it anew.
+// caught holds, one line per planted bug, a seed that caught it and the bug's name. That seed is tried first: two processors then catch 124
+// bugs in 13 s, and in 184 s when they start at seed 1. `go test ./e2e/simulation -run TestPlantedBugs -update` writes the file anew.
 //
 //go:embed testdata/caught.txt
 var caught string
 
-// seedsFor are the seeds of which one must catch a bug, in the order in which they are tried.
+// seedsFor returns the seeds in the order in which they are tried; one of them must catch the bug.
 func seedsFor(b *bug) []uint64 {
 	var seeds []uint64
 	for line := range strings.Lines(caught) {
@@ -348,16 +347,16 @@ func seedsFor(b *bug) []uint64 {
 	return seeds
 }
 
-// planted begins the line in which a process says what became of a planted bug.
+// planted begins the line in which a process reports the result of a planted bug.
 const planted = "planted: "
 
-// nameIn is the name of the bug in what a process says of it: "seed 12 NAME   invariant  3: …".
+// nameIn returns the bug's name from a process's report: "seed 12 NAME   invariant  3: …".
 func nameIn(line string) string {
 	before, _, _ := strings.Cut(line, " invariant ")
 	return strings.Join(strings.Fields(before)[2:], " ")
 }
 
-// TestPlantedBugs checks the checker: each of these bugs must be caught, by one of the invariants that it breaks.
+// TestPlantedBugs checks the checker: each of these bugs must be caught through one of the invariants that it breaks.
 func TestPlantedBugs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("too slow with the race detector, and no more telling")

@@ -9,30 +9,30 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// postBug is what is wrong with the way through a broker.
+// postBug describes a bug in the path through a broker.
 type postBug struct {
 	mail      func(*world, handoff.Handoff) handoff.Handoff // as a worker has it
 	take      func(brokerrpc.Line, func(context.Context, brokerrpc.Message) error) func(context.Context, brokerrpc.Message) error
 	trim      bool // lines are trimmed by their length
-	forgetful bool // messages are deleted with the server that has them in hand
-	sameBox   bool // a process calls all its reply queues alike
-	oldCursor bool // a process that has lost a reply queue reads the next one from where that was
-	ageless   bool // no message is too old
-	unchecked bool // servers take every message for the worker's
-	hasty     bool // recovery does not wait for what is in the broker
-	slots     int  // that a worker has too many
+	forgetful bool // messages are deleted with the server that holds them
+	sameBox   bool // a process gives all its reply queues the same name
+	oldCursor bool // a process that lost a reply queue reads the next one from the old position
+	ageless   bool // the age of a message is ignored
+	unchecked bool // servers accept every message as the worker's
+	hasty     bool // recovery does not wait for messages in the broker
+	slots     int  // slots that a worker has too many
 }
 
 // behind makes seeds run with a broker.
 func behind(p *plan) { p.Solo, p.Remote, p.Broker = false, false, true }
 
-// busily makes them run for longer, with more to do and more that goes wrong with processes.
+// busily makes them run longer, with more clients and more faults of processes.
 func busily(p *plan) {
 	behind(p)
 	p.Horizon, p.Ops, p.Disaster, p.Crash = 3*time.Minute, 3*p.Ops, 0.01, 0.02
 }
 
-// postBugs are planted into the way through a broker.
+// postBugs are planted bugs of the path through a broker.
 var postBugs = []bug{
 	{name: "message is settled before its commit", invariant: []int{57}, tune: busily, post: postBug{take: settleEarly}},
 	{name: "report through a broker is answered early", invariant: []int{31}, tune: behind, server: carried(carrier{report: reportEarly})},
@@ -59,18 +59,18 @@ var postBugs = []bug{
 	}, post: postBug{unchecked: true}},
 }
 
-// settleEarly lets a server take a message out of its line before it has done what that says.
+// settleEarly lets a server remove a message from its line before it has processed it.
 func settleEarly(line brokerrpc.Line, take func(context.Context, brokerrpc.Message) error) func(context.Context, brokerrpc.Message) error {
 	if line == brokerrpc.Asks {
 		return take
 	}
 	return func(ctx context.Context, l brokerrpc.Message) error {
-		go func() { _ = take(ctx, l) }() // whatever comes of it
+		go func() { _ = take(ctx, l) }() // its result is ignored
 		return nil
 	}
 }
 
-// nack lets a server put messages back that the database does not take within two seconds.
+// nack lets a server put messages back when the database does not accept them within two seconds.
 func nack(line brokerrpc.Line, take func(context.Context, brokerrpc.Message) error) func(context.Context, brokerrpc.Message) error {
 	if line == brokerrpc.Asks {
 		return take
@@ -82,7 +82,7 @@ func nack(line brokerrpc.Line, take func(context.Context, brokerrpc.Message) err
 	}
 }
 
-// deaf answers workers that give work back, and does nothing.
+// deaf confirms that workers gave work back, and does nothing.
 func deaf(_ *world, h handoff.Handoff) handoff.Handoff { return undeclining{h} }
 
 type undeclining struct{ handoff.Handoff }

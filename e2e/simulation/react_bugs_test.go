@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// reactBugs are planted into what happens for signals, waits and questions.
+// reactBugs are planted bugs of signals, waits and questions.
 var reactBugs = []bug{
 	{name: "rule is passed over", invariant: []int{39, 40}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
 		d.Rules.Enforcements = slices.DeleteFunc(slices.Clone(d.Rules.Enforcements), func(e flow.Enforcement) bool { return e.Rule == "two-of-three" })
@@ -118,7 +118,7 @@ var reactBugs = []bug{
 		d.Windows.Closed = slices.Clone(d.Windows.Closed)
 		for i := range d.Windows.Closed {
 			if k := &d.Windows.Closed[i]; k.Rule == "gathered" {
-				k.Signals, k.Rest = nil, nil // all that are held
+				k.Signals, k.Rest = nil, nil // all signals that are held
 			}
 		}
 		return t.Tx.Apply(ctx, d)
@@ -176,7 +176,7 @@ func beatingPlan(p *plan) {
 	p.Beat = 1 + p.Ops%len(beats)
 }
 
-// reactTwist is a transaction that writes what happens for signals, schedules and questions otherwise than it was told.
+// reactTwist is a transaction that changes the writes and reads of signals, schedules and questions.
 type reactTwist struct {
 	store.Tx
 	waits     func([]flow.Wait) []flow.Wait
@@ -184,10 +184,10 @@ type reactTwist struct {
 	windows   func([]store.Window) []store.Window
 	ticks     func([]store.Tick) []store.Tick
 	schedules func([]store.Schedule) []store.Schedule
-	unmet     bool // no signal is noted as uncorrelated
-	bodies    bool // no body of a signal is known
-	once      bool // no idempotency key of a rule is kept, or known
-	again     bool // a tick leaves the schedule as it was, and has a tag of its own
+	unmet     bool // signals are never marked as uncorrelated
+	bodies    bool // no signal's body is known
+	once      bool // idempotency keys of rules are neither stored nor found
+	again     bool // a tick does not advance the schedule and uses its own tag
 }
 
 func (t *reactTwist) SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error) {
@@ -226,7 +226,7 @@ func (t *reactTwist) Apply(ctx context.Context, d store.Delta) error {
 	return t.Tx.Apply(ctx, d)
 }
 
-// changed is what a bug makes of rows that are to be written.
+// changed returns the rows that a bug writes in place of the real ones.
 func changed[T any](by func([]T) []T, all []T) []T {
 	if by == nil || len(all) == 0 {
 		return all
@@ -244,7 +244,7 @@ func reacted(pattern reactTwist) func(*world, store.Tx) store.Tx {
 	}
 }
 
-// firstOf is the input of a batch with its first signal alone.
+// firstOf returns a batch's input with only its first signal.
 func firstOf(input json.RawMessage) json.RawMessage {
 	var fields map[string]any
 	if json.Unmarshal(input, &fields) != nil {
@@ -260,7 +260,7 @@ func firstOf(input json.RawMessage) json.RawMessage {
 	return out
 }
 
-// misled is a store that is asked for signals about something, and answers with those about something else.
+// misled is a store that answers a query for signals about one subject with those about another.
 type misled struct {
 	store.Store
 	about func(string) string

@@ -16,17 +16,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// reactions is what the clients of a world with rules, waits and questions know: what they were told is held against the rows at the end.
+// reactions holds what the clients of a world with rules, waits and questions were told. The judge compares it with the rows at the end.
 type reactions struct {
 	mu      sync.Mutex
 	signals map[string]flow.ID            // by key
 	values  map[flow.ID]int               // the number in a signal's data
 	hooks   map[flow.ID]hooked            // by signal
 	answers map[flow.ID]flow.AnswerOutput // by inquiry
-	onces   map[string]flow.ID            // what stands for a subject, as the judgement finds it
+	onces   map[string]flow.ID            // the execution found for a subject, as the judge finds it
 }
 
-// reacting is what rules run, and a workflow that asks, and waits for signals.
+// reacting holds the workflow that rules run, and one that asks questions and waits for signals.
 var reacting = sync.OnceValue(func() *document {
 	return parsed(`name: reacting
 input: {type: object, properties: {about: {type: string}}}
@@ -79,7 +79,7 @@ run: {action: noop, input: {do: ok, v: 9}}
 `)
 })
 
-// react begins, beside what the n-th client does, another one.
+// react starts one more client beside the n-th.
 func (l *load) react(n int) {
 	w := l.w
 	key := fmt.Sprintf("react%d", n)
@@ -106,7 +106,7 @@ func (l *load) react(n int) {
 	})
 }
 
-// emit is a client that emits one signal, one to three times; without a key once, whatever it hears.
+// emit is a client that emits one signal, one to three times; without a key it emits once, whatever the answer.
 func (l *load) emit(ctx context.Context, key string, n int) {
 	w := l.w
 	m := engine.Emission{Trigger: "sim.hit", Data: fmt.Appendf(nil, `{"v":%d}`, n), Subject: fmt.Sprintf("s%d", n%3)}
@@ -134,7 +134,7 @@ func (l *load) emit(ctx context.Context, key string, n int) {
 	}
 }
 
-// emitted notes that a client was told of its signal.
+// emitted notes that a client got the id of its signal.
 func (l *load) emitted(key string, v int, id flow.ID) {
 	r := &l.reactions
 	r.mu.Lock()
@@ -148,7 +148,7 @@ func (l *load) emitted(key string, v int, id flow.ID) {
 	r.values[id] = v
 }
 
-// answer is a person who answers an open question, until there is an answer; and then another who comes too late.
+// answer is a person who answers an open question until it has an answer, and then another person who comes too late.
 func (l *load) answer(ctx context.Context, key string) {
 	w := l.w
 	var id flow.ID
@@ -170,7 +170,7 @@ func (l *load) answer(ctx context.Context, key string) {
 			break
 		}
 		if err != nil && !passes(err) && !errors.Is(err, errLost) {
-			return // another person was quicker, or it was too late
+			return // another person was quicker, or the question had ended
 		}
 		time.Sleep(time.Duration(1 + w.noise("ask again", key, n)*float64(3*time.Second)))
 		if ctx.Err() != nil {
@@ -200,7 +200,7 @@ func (l *load) answered(id flow.ID, g flow.AnswerOutput) {
 	r.answers[id] = g
 }
 
-// newSignals are those about which no rule has been asked yet: as executions that are open, they keep a run from its end.
+// newSignals returns the signals that no rule has decided yet. Like open executions, they keep a run from ending.
 func (w *world) newSignals() []flow.Signal {
 	left, err := w.view.NewSignals(w.ctx, time.Now().Add(time.Hour), store.SignalPlace{}, 10) // those that are put aside as well
 	if err != nil {
@@ -209,7 +209,7 @@ func (w *world) newSignals() []flow.Signal {
 	return left
 }
 
-// judgeReactions holds what clients were told of signals and answers against what is stored.
+// judgeReactions compares what clients were told about signals and answers with the stored rows.
 func (w *world) judgeReactions() {
 	r := &w.load.reactions
 	for _, id := range sortedIDs(r.values) {
@@ -236,7 +236,7 @@ func (w *world) judgeReactions() {
 	}
 }
 
-// judgeSignal looks at what the rules have made of one signal.
+// judgeSignal checks what the rules did with one signal.
 func (w *world) judgeSignal(s *flow.Signal, v int) {
 	all, err := w.view.Enforcements(w.ctx, store.EnforcementFilter{Signal: s.Number, Limit: 10})
 	if err != nil {
@@ -262,7 +262,7 @@ func (w *world) judgeSignal(s *flow.Signal, v int) {
 	}
 	w.judgeBatch(s, of["gathered"].Execution)
 	if w.plan.Retention > 0 {
-		return // what once stood for a subject may be gone
+		return // the execution for a subject may have been removed
 	}
 	if old, ok := w.load.reactions.onces[s.Subject]; ok && old != of["once-each"].Execution {
 		w.violate(39, "rule once-each has %s and %s for subject %s", name(old), name(of["once-each"].Execution), s.Subject)
@@ -270,11 +270,11 @@ func (w *world) judgeSignal(s *flow.Signal, v int) {
 	w.load.reactions.onces[s.Subject] = of["once-each"].Execution
 }
 
-// judgeBatch looks for a signal among those that the execution of a batch was given: once, and with as few others as the rule says.
+// judgeBatch looks for a signal in the input of a batch's execution: once, and with no more other signals than the rule allows.
 func (w *world) judgeBatch(s *flow.Signal, execution flow.ID) {
 	x, err := w.view.Get(w.ctx, execution)
 	if errors.Is(err, store.ErrNotFound) {
-		return // retention has removed it, or what names it is wrong, which is judged before
+		return // retention has removed it, or its id is wrong, which was judged before
 	}
 	var input struct {
 		Of []string `json:"of"`
@@ -293,7 +293,7 @@ func (w *world) judgeBatch(s *flow.Signal, execution flow.ID) {
 	}
 }
 
-// judgeEnds looks for the signal of each end that a rule is about, and for what the rule has made of it.
+// judgeEnds looks for the signal of each end that a rule matches, and for what the rule did with it.
 func (w *world) judgeEnds() {
 	if !w.plan.Reacts {
 		return
@@ -309,7 +309,7 @@ func (w *world) judgeEnds() {
 	}
 }
 
-// windowsClosed reports whether no rule holds a signal any more.
+// windowsClosed reports whether no rule still holds a signal.
 func (w *world) windowsClosed() bool {
 	if !w.plan.Reacts {
 		return true
@@ -318,7 +318,7 @@ func (w *world) windowsClosed() bool {
 	return err == nil && len(open) == 0 && later.IsZero()
 }
 
-// hasBeen reports whether an execution was created, whatever has become of it.
+// hasBeen reports whether an execution was ever created, even if it has been removed.
 func (s *shadow) hasBeen(id flow.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

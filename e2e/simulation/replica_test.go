@@ -23,7 +23,7 @@ type replica struct {
 	mu     sync.Mutex
 	life   int
 	engine *engine.Engine // nil while it is down or starts
-	web    http.Handler   // its face for workers elsewhere
+	web    http.Handler   // its HTTP interface for remote workers
 	mail   *branch        // its connection to the broker
 	began  time.Time      // this life
 	alive  context.Context
@@ -50,7 +50,7 @@ func (r *replica) isDown() bool {
 	return r.down
 }
 
-// start begins a life: the loops one after the other, each when the scheduler says so.
+// start begins a life. The loops start one after the other, each when the scheduler opens its gate.
 func (r *replica) start() {
 	w := r.w
 	r.mu.Lock()
@@ -61,7 +61,7 @@ func (r *replica) start() {
 	r.alive, r.die, r.run, r.engine, r.down, r.began = alive, die, run, nil, false, time.Now()
 	r.mu.Unlock()
 	var server *brokerrpc.Server
-	ready := make(chan struct{}) // closed when server is there
+	ready := make(chan struct{}) // closed when server is set
 	var late func(context.Context) error
 	if w.plan.Broker && (w.bug == nil || !w.bug.post.hasty) {
 		late = func(ctx context.Context) error {
@@ -111,7 +111,7 @@ func (r *replica) start() {
 	})
 }
 
-// transport is the connection of the engine that lives here to the broker; nil while there is none.
+// transport returns the broker connection of the engine that lives here, or nil without one.
 func (r *replica) transport() *branch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *replica) transport() *branch {
 	return r.mail
 }
 
-// fell notes that a life is over, however it ended.
+// fell notes that a life has ended, for whatever reason.
 func (r *replica) fell(life context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *replica) fell(life context.Context) {
 	}
 }
 
-// crash ends the process between two instructions: nothing that is under way is finished, nobody is told.
+// crash ends the process between two instructions: nothing under way is finished, and no caller gets an answer.
 func (r *replica) crash() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +144,7 @@ func (r *replica) crash() {
 	}
 }
 
-// retire is an orderly end: what is pending is committed.
+// retire shuts the engine down in good order: it commits what is pending.
 func (r *replica) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,10 +162,10 @@ type visit struct {
 	alive context.Context // ends with the process
 }
 
-// died reports whether the engine's process is no more, and with it what it meant to answer.
+// died reports whether the engine's process is dead, so that its answer is lost.
 func (v *visit) died() bool { return v.alive.Err() != nil }
 
-// reach begins a call; nil when nobody is there.
+// reach begins a call. It returns nil when no engine is up.
 func (r *replica) reach(ctx context.Context) *visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +176,7 @@ func (r *replica) reach(ctx context.Context) *visit {
 	return &visit{Engine: r.engine, web: r.web, to: r, ctx: ctx, done: cancel, alive: r.alive}
 }
 
-// seam is the store as one engine has it: each transaction waits at a gate, may fail in every way, and is seen by the
-// shadow once it is committed.
+// seam is the store of one engine: each transaction waits at a gate, may fail in every way, and is seen by the shadow once it is committed.
 type seam struct {
 	store.Store
 	r     *replica
@@ -188,8 +187,7 @@ type seam struct {
 	under []bool // transactions under way, by number
 }
 
-// begin numbers a transaction: several committers may be about to begin at once, and which of them has what is nothing that
-// a schedule could tell.
+// begin numbers a transaction. Several committers may begin at once, and a trace must not depend on which of them is first.
 func (s *seam) begin() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +235,7 @@ func (s *seam) Update(ctx context.Context, decide func(context.Context, store.Tx
 	if err == nil {
 		w.shadow.commit(s.life, o)
 	} else {
-		// The first line only: the stack of a decision that panicked has addresses, which differ between two runs of a seed.
+		// Only the first line: the stack of a panicked decision has addresses, which differ between two runs of a seed.
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		w.note("%s: not committed: %s", s.life, why)
 	}
@@ -253,7 +251,7 @@ func (s *seam) Update(ctx context.Context, decide func(context.Context, store.Tx
 	return err
 }
 
-// beganAt is when a life of an engine began; zero when it is over.
+// beganAt returns when a life of an engine began, or zero when it has ended.
 func (w *world) beganAt(life string) time.Time {
 	for _, r := range w.replicas {
 		if r.name() == life {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// rerunBugs are planted ones about reruns and aliases.
+// rerunBugs are planted bugs of reruns and aliases.
 var rerunBugs = []bug{
 	{name: "what comes after what was named is reused", invariant: []int{60}, tune: rerunningPlan, rerun: func(_ *row, o *engine.RerunOptions) { o.From = nil },
 		tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
@@ -79,7 +79,7 @@ var rerunBugs = []bug{
 	}})},
 }
 
-// alterRerun changes what a request asks for as a rerun, and leaves those alone that share it.
+// alterRerun changes the rerun options of one request, and leaves other requests that share them unchanged.
 func alterRerun(r *flow.Request, change func(*flow.Rerun)) {
 	if r.Rerun != nil {
 		again := *r.Rerun
@@ -88,7 +88,7 @@ func alterRerun(r *flow.Request, change func(*flow.Rerun)) {
 	}
 }
 
-// rerunningPlan is a plan in which much is rerun, and aliases are moved.
+// rerunningPlan is a plan with many reruns and alias moves.
 func rerunningPlan(p *plan) { p.Reruns, p.Ops = true, 2*p.Ops }
 
 func wrappingPlan(p *plan) {
@@ -96,7 +96,7 @@ func wrappingPlan(p *plan) {
 	p.Wraps = true
 }
 
-// named reports whether the client that asked for a rerun has named an item.
+// named reports whether the client that requested a rerun named an item.
 func (l *load) named(drafts []*flow.Draft, r *store.Reuse) bool {
 	at := slices.IndexFunc(drafts, func(x *flow.Draft) bool { return x.ID == r.Workflow })
 	if at < 0 {
@@ -106,7 +106,7 @@ func (l *load) named(drafts []*flow.Draft, r *store.Reuse) bool {
 	return o != nil && names(o.asks.From, orchestration.Item{Task: r.Task, Index: r.Index})
 }
 
-// target is the version that the alias of a definition stands for.
+// target returns the version that a definition's alias points to.
 func (s *shadow) target(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

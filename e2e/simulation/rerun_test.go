@@ -20,13 +20,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Chances that a client reruns something, and that one moves an alias, when a client begins.
+// The chances that, when a client begins, a client reruns something or moves an alias.
 const (
 	rerunning = 0.5
 	moving    = 0.25
 )
 
-// turnsVersions are versions of a workflow whose tasks look at its input, and tell its version: the input of d is a thousand times that.
+// turnsVersions are versions of a workflow whose tasks use its input and reveal its version: the input of d is a thousand times the
+// version.
 var turnsVersions = sync.OnceValue(func() (all []*document) {
 	for version, shift := range []int{0, 0, 50} {
 		all = append(all, parsed(fmt.Sprintf(`name: turns
@@ -43,7 +44,7 @@ outputs: {b: "${{ tasks.b.output }}"}
 	return all
 })
 
-// wrapper is a workflow with one among its tasks that mostly completes, so that paths lead into it.
+// wrapper is a workflow that mostly completes and has a workflow among its tasks, so that paths lead into it.
 var wrapper = sync.OnceValue(func() *document {
 	return parsed(`name: wrapper
 tasks:
@@ -61,7 +62,7 @@ outputs: {y: "${{ tasks.y.output }}"}
 `)
 })
 
-// wrapping is how many of the workflows of a plan with reruns are wrappers.
+// wrapping is the share of wrappers among the workflows of a plan with reruns.
 func (p *plan) wrapping() float64 {
 	if p.Wraps {
 		return 0.9
@@ -80,26 +81,26 @@ var dialVersions = sync.OnceValue(func() (all []*document) {
 const (
 	turns    = "turns"
 	dialName = "dial"
-	stable   = "stable" // the alias of both
+	stable   = "stable" // the alias of both workflows
 )
 
-// order is what a client asks of a rerun.
+// order is a client's request for a rerun.
 type order struct {
 	of   flow.ID
 	at   time.Time
 	asks engine.RerunOptions
 	told flow.ID // the rerun, once the client knows
-	// other has been asked for under the same key since: where retention has removed the rerun, and with it the key, it is accepted.
+	// other is a later request under the same key. It is accepted when retention has removed the rerun, and with it the key.
 	other *engine.RerunOptions
 }
 
-// was is how an item of a rerun's original ended.
+// was describes how an item of a rerun's original ended.
 type was struct {
 	*row
 	of flow.ID // the execution that ran
 }
 
-// original is what a rerun, or a workflow beneath one that runs again in parts, is to reuse, as it was when the new one was created.
+// original holds what a rerun, or a child workflow that runs again in parts, is to reuse, as it was when the rerun was created.
 type original struct {
 	*order
 	from   []orchestration.Item
@@ -107,7 +108,7 @@ type original struct {
 	items  map[orchestration.Item]was
 }
 
-// leadsInto is what was named within an item; nil: nothing was.
+// leadsInto returns what a rerun named within an item, or nil.
 func (o *original) leadsInto(i orchestration.Item) *engine.RerunWithin {
 	for n := range o.within {
 		if w := &o.within[n]; w.Item.Task == i.Task && max(0, w.Item.Index) == i.Index {
@@ -117,7 +118,7 @@ func (o *original) leadsInto(i orchestration.Item) *engine.RerunWithin {
 	return nil
 }
 
-// turnsBy is a submission of turns: by its name, or by its alias.
+// turnsBy draws a submission of turns, by its name or by its alias.
 func (l *load) turnsBy(n int) (action string, input json.RawMessage) {
 	if action = turns; l.w.noise("by alias", n) < 0.6 {
 		action += "@" + stable
@@ -129,7 +130,7 @@ func turned(n, m float64) json.RawMessage {
 	return fmt.Appendf(nil, `{"n":%d,"m":%d}`, int(5*n), int(5*m))
 }
 
-// beside runs a client beside those that the plan counts.
+// beside runs a client in addition to those that the plan counts.
 func (l *load) beside(key string, do func(ctx context.Context)) {
 	l.waiting[key] = true
 	l.w.note("%s begins", key)
@@ -141,7 +142,7 @@ func (l *load) beside(key string, do func(ctx context.Context)) {
 	})
 }
 
-// move is a client that moves an alias, to one version or to parts of two.
+// move is a client that moves an alias to one version, or splits it between two.
 func (l *load) move(n int) {
 	w, key := l.w, fmt.Sprintf("move%d", n)
 	name := pick(int(10*w.noise("which alias", n)), turns, dialName)
@@ -160,7 +161,7 @@ func (l *load) move(n int) {
 	})
 }
 
-// rerun is a client that reruns something that has ended, until it hears that this was done, and then once or twice more.
+// rerun is a client that reruns something that has ended, until it gets the answer that this was done, and then once or twice more.
 func (l *load) rerun(n int) {
 	w, key := l.w, fmt.Sprintf("rerun%d", n)
 	l.beside(key, func(ctx context.Context) {
@@ -169,7 +170,7 @@ func (l *load) rerun(n int) {
 			return r.x.Place == flow.Finished && (!workflows || r.x.Kind == flow.KindWorkflow) && r.x.Labels[engine.ScheduleLabel] == ""
 		})
 		if target == nil || target.x.Timeout == 0 && strings.Contains(string(target.asks.Input), "hang") {
-			return // what hangs would be for its client to cancel once more
+			return // a hanging execution would need another cancel by its client
 		}
 		o := &order{of: target.id, at: time.Now(), asks: l.rerunOf(key, target)}
 		o.asks.IdempotencyKey = key
@@ -191,7 +192,7 @@ func (l *load) rerun(n int) {
 				l.same(key, out)
 				o.told = out
 			case errors.As(err, &unsound) && len(o.asks.Within) > 0 && (target.x.Action != wrapper().name() || target.x.Stage != flow.Completed):
-				return // something before the workflow into which the path leads runs again
+				return // a task before the workflow that the path leads into runs again
 			case errors.Is(err, store.ErrNotFound):
 				return // retention has removed the original, or a part of it
 			case errors.As(err, &unsound) || !passes(err) && !errors.Is(err, errLost):
@@ -201,7 +202,7 @@ func (l *load) rerun(n int) {
 			time.Sleep(time.Duration(1 + w.noise("rerun again", key, told)*float64(3*time.Second)))
 		}
 		if w.bug != nil && w.bug.rerun != nil {
-			return // the engine has another body under the key than the client knows
+			return // the engine and the client have different bodies under the key
 		}
 		// The same key with another body is refused.
 		other := o.asks
@@ -284,7 +285,7 @@ func (l *load) rerunOf(key string, r *row) (o engine.RerunOptions) {
 	return o
 }
 
-// pathInto draws a task of a workflow that is a task itself; none where it has none.
+// pathInto draws a path to a task that is a workflow, or nothing when there is no such task.
 func (l *load) pathInto(key string, r *row) []orchestration.Item {
 	def := l.definition(r)
 	if def == nil || l.w.noise("rerun path", key) < 0.3 {
@@ -309,7 +310,7 @@ func (l *load) ordered(key string) *order {
 	return l.orders[key]
 }
 
-// reran judges the submission of a rerun, and notes what its original has to be reused of.
+// reran judges the submission of a rerun, and notes what it must reuse from its original.
 func (c *commit) reran(r *row, d *seen) {
 	if !d.x.Parent.IsZero() {
 		c.reranBeneath(r, d)
@@ -344,7 +345,7 @@ func (c *commit) reran(r *row, d *seen) {
 	r.original = &original{o, asks.From, asks.Within, endsOf(old)}
 }
 
-// reranBeneath judges the creation of a task, which is itself a rerun exactly where a path leads into it.
+// reranBeneath judges the creation of a task: it is a rerun itself exactly when a path leads into it.
 func (c *commit) reranBeneath(r *row, d *seen) {
 	p := c.rows[d.x.Parent]
 	var w *engine.RerunWithin
@@ -367,7 +368,7 @@ func (c *commit) reranBeneath(r *row, d *seen) {
 	}
 }
 
-// endsOf are the ends of the tasks of a workflow's latest attempt.
+// endsOf returns how the tasks of a workflow's latest attempt ended.
 func endsOf(old *row) map[orchestration.Item]was {
 	items := map[orchestration.Item]was{}
 	for _, k := range old.kids {
@@ -383,7 +384,7 @@ func endsOf(old *row) map[orchestration.Item]was {
 	return items
 }
 
-// known is an execution, also one that has been removed.
+// known returns an execution, even one that has been removed.
 func (s *shadow) known(id flow.ID) *row {
 	if r := s.rows[id]; r != nil {
 		return r
@@ -391,7 +392,7 @@ func (s *shadow) known(id flow.ID) *row {
 	return s.gone[id]
 }
 
-// reused judges whether an item of a workflow runs, or reuses an outcome, as it must.
+// reused judges whether an item of a workflow runs or reuses an outcome, as it must.
 func (c *commit) reused(p, r *row, d *seen) {
 	item := orchestration.Item{Task: d.x.Task, Index: d.x.Index}
 	if p.x.Action == turns && item.Task == "d" && !sameValue(d.x.Input, fmt.Appendf(nil, `{"do":"flaky","v":%d}`, 1000*p.x.Version)) {
@@ -436,7 +437,7 @@ func (c *commit) reused(p, r *row, d *seen) {
 			why = c.roundsBefore(p, def.Task(item.Task), item.Index, d.x.ParentAttempt)
 		}
 	default:
-		why = "?" // its conditions are not known here
+		why = "?" // without a definition its conditions are unknown
 	}
 	switch {
 	case reuses && why != "" && why != "?":
@@ -449,14 +450,14 @@ func (c *commit) reused(p, r *row, d *seen) {
 	}
 }
 
-// names reports whether an item is one of those that are named, or belongs to a task that is.
+// names reports whether an item is named itself or belongs to a task that is named as a whole.
 func names(from []orchestration.Item, i orchestration.Item) bool {
 	return slices.ContainsFunc(from, func(f orchestration.Item) bool {
 		return f.Task == i.Task && (f.Index == orchestration.AllItems || f.Index == i.Index)
 	})
 }
 
-// runsBefore says which task before one has not reused all that it could.
+// runsBefore returns which task before t has not reused all that it could.
 func (c *commit) runsBefore(p *row, def *definition.Workflow, t *definition.Task, attempt int) string {
 	for _, before := range def.Upstream(t) {
 		n := 0
@@ -478,13 +479,13 @@ func (c *commit) runsBefore(p *row, def *definition.Workflow, t *definition.Task
 	return ""
 }
 
-// dialMoved reports whether what a task runs, or one before it, may have become another version while its rerun was planned, and the same
-// one again: then it runs.
+// dialMoved reports whether the action of a task, or of one before it, may have changed its version and changed back while the rerun was
+// planned. Such a task runs.
 func (c *commit) dialMoved(p *row, task string) bool {
 	return p.x.Action == turns && task != "a" && task != "b" && c.moved[dialName].After(p.original.at.Add(-knownEverywhere))
 }
 
-// knownEverywhere is more than what it takes until every engine knows of a move.
+// knownEverywhere is longer than it takes until every engine knows of a move.
 const knownEverywhere = 30 * time.Second
 
 func sameWork(a, b *flow.Request) bool {
@@ -500,7 +501,7 @@ func sameValue(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// judgeReused holds an execution that reused an outcome against what really ran.
+// judgeReused compares an execution that reused an outcome with what really ran.
 func (w *world) judgeReused(r *row, x *flow.Execution) {
 	for n := 1; n <= r.x.Attempt; n++ {
 		if w.ledger.of[try{r.id, n}] != nil {
@@ -523,7 +524,7 @@ func (w *world) judgeReused(r *row, x *flow.Execution) {
 	}
 }
 
-// judgeReruns looks whether reruns and their originals name one another, as readers see them.
+// judgeReruns checks that reruns and their originals name one another for readers.
 func (w *world) judgeReruns() {
 	of := map[flow.ID][]flow.ID{}
 	for _, r := range w.shadow.inOrder() {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// rounder has a task that runs in rounds, until one of them puts out what depends on how many runs there were before it.
+// rounder has a task that runs in rounds, until a round's output meets a condition that depends on how many runs there were before.
 var rounder = sync.OnceValue(func() *document {
 	return parsed(`name: rounder
 tasks:
@@ -24,7 +24,7 @@ tasks:
 `)
 })
 
-// rounding is how many of the workflows are rounders.
+// rounding is the share of workflows that are rounders.
 func (p *plan) rounding() float64 {
 	if p.Rounds {
 		return 0.9
@@ -32,13 +32,13 @@ func (p *plan) rounding() float64 {
 	return 0.12
 }
 
-// reached reports, by what it put out, whether a round was the last.
+// reached reports whether a round's output ended the rounds.
 func (r *row) reached() bool {
 	var out struct{ V, Run int }
 	return r != nil && r.x.Stage == flow.Completed && r.x.Outcome != nil && json.Unmarshal(r.x.Outcome.Output, &out) == nil && (out.V+out.Run)%4 == 0
 }
 
-// lastRound is the latest round of a task with a repeat; nil: it has none.
+// lastRound returns the latest round of a task with a repeat, and nil for other tasks.
 func lastRound(p *row, t *definition.Task, attempt int) (last *row) {
 	if t.Repeat == nil {
 		return nil
@@ -79,7 +79,7 @@ func (c *commit) round(p, r *row, d *seen, t *definition.Task) {
 	}
 }
 
-// judgeRounds compares what comes after the rounds of a task with what the last one put out.
+// judgeRounds compares the input of the task after the rounds with the output of the last round.
 func (w *world) judgeRounds(r *row, def *definition.Workflow, kids map[string][]*row) {
 	last := lastRound(r, def.Task("poll"), r.x.Attempt)
 	var out, in struct{ V int }
@@ -88,7 +88,7 @@ func (w *world) judgeRounds(r *row, def *definition.Workflow, kids map[string][]
 	}
 }
 
-// roundsBefore says why a round of a rerun cannot reuse an outcome although its task could.
+// roundsBefore returns why a round of a rerun cannot reuse an outcome although its task could.
 func (c *commit) roundsBefore(p *row, t *definition.Task, index, attempt int) string {
 	if t.Repeat == nil {
 		return ""
@@ -105,7 +105,7 @@ func (c *commit) roundsBefore(p *row, t *definition.Task, index, attempt int) st
 	return ""
 }
 
-// roundBugs are planted ones about tasks that run in rounds.
+// roundBugs are planted bugs of tasks that run in rounds.
 var roundBugs = []bug{
 	{name: "round starts while another is open", invariant: []int{65, 20}, tune: roundingPlan, tx: twisted(twist{progress: polls(func(p *store.TaskProgress) {
 		if p.Open > 0 {
@@ -136,7 +136,7 @@ var roundBugs = []bug{
 // roundingPlan is a plan in which most workflows have rounds.
 func roundingPlan(p *plan) { p.Rounds, p.Ops = true, 2*p.Ops }
 
-// polls is a lie about the task that runs in rounds.
+// polls returns a lie about the task that runs in rounds.
 func polls(lie func(*store.TaskProgress)) func(*twist, store.WorkflowAttempt, []store.TaskProgress) []store.TaskProgress {
 	return each(func(p *store.TaskProgress) {
 		if p.Task == "poll" {
@@ -145,10 +145,10 @@ func polls(lie func(*store.TaskProgress)) func(*twist, store.WorkflowAttempt, []
 	})
 }
 
-// unreached lets a round look as if it had not been the last.
+// unreached makes the last round look as if it were not the last.
 func unreached(c *store.ChildOutcome) { c.Outcome.Output = json.RawMessage(`{"v":1}`) }
 
-// nextPlace stores a child beside those that have its place.
+// nextPlace stores a second child at the next free index when its place is taken.
 func nextPlace(t *twist, ctx context.Context, d store.Delta) error {
 	for _, x := range d.Drafts {
 		for x.New && !x.Parent.IsZero() && t.w.shadow.hasChild(place{x.Parent, x.ParentAttempt, x.Task, x.Index}) {

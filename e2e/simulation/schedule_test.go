@@ -8,38 +8,39 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// plan is what a seed draws before anything happens: how big the world is and how much goes wrong.
+// plan is what a seed draws before the run starts: the size of the world and the number of faults.
 type plan struct {
 	Engines, Workers, Slots int
 	Committers              int  // of each engine
 	Solo                    bool // one engine with its workers in the same process
 	Remote                  bool // workers speak HTTP
 	Broker                  bool // workers and engines speak through a broker
-	Calls                   int  // that a worker has under way, of each kind
-	Slow                    int  // how many times as long as other work slow work takes
+	Calls                   int  // how many calls of each kind a worker has under way
+	Slow                    int  // how many times longer slow work takes than other work
 	Ops                     int  // what clients do
 	Horizon                 time.Duration
 	Retention               time.Duration
-	Rows                    int           // that one transaction creates, admits and ends beyond its requests; 0: as many as usual
-	Wide                    int           // from how many children on a workflow is followed by its changes; 0: as usual
+	Rows                    int           // rows that one transaction creates, admits and ends beyond its requests; 0 for the default
+	Wide                    int           // number of children from which on the engine follows a workflow by its changes; 0 for the default
 	skew                    time.Duration // the database's clock, ahead of the engines'
 
-	// Refused is the chance that the database refuses every child of a workflow's attempt, or that to decide about one panics.
+	// Refused is the chance that the database refuses every child of a workflow's attempt, or that the decision about one panics.
 	Refused float64
-	// Reacts: clients also emit signals, run what waits for them, and answer questions.
+	// With Reacts clients also emit signals, run workflows that wait for them, and answer questions.
 	Reacts bool
-	// Reruns: clients also rerun what has ended, and move aliases.
+	// With Reruns clients also rerun what has ended, and move aliases.
 	Reruns bool
-	// Rounds: most workflows that clients submit have a task that runs in rounds.
+	// With Rounds most submitted workflows have a task that runs in rounds.
 	Rounds bool
-	// Caches: many of them have tasks whose outcomes are kept.
+	// With Caches many of them have tasks whose outcomes are cached.
 	Caches bool
-	// Wraps: many of them have a workflow among their tasks, into which paths of reruns lead.
+	// With Wraps many of them have a workflow as a task, and paths of reruns lead into it.
 	Wraps bool
-	// Beat is the number of one of beats, from 1 on: there are schedules, and providers send to a webhook. 0: none. It needs Reacts.
+	// Beat is the number of one of beats, from 1 on: the world has schedules, and providers send to a webhook. 0 means none. Beat needs
+	// Reacts.
 	Beat int
 
-	// Forge is the chance that of a report in the broker a process without the session's secret makes another.
+	// Forge is the chance that a process without the session's secret forges a copy of a report in the broker.
 	Forge float64
 
 	// Chances per gate.
@@ -89,14 +90,14 @@ func draw(r *rand.Rand) plan {
 	return p
 }
 
-// mostDelay is how long a message or a commit may be under way: less than what a lease leaves between the worker's giving
-// up and the engine's taking back. What nobody waits for may take mostLate.
+// mostDelay bounds how long a message or a commit is under way. It is shorter than the part of a lease between the worker's giving up and
+// the engine's taking back. Gates that no call waits for may take mostLate.
 const (
 	mostDelay = 4 * time.Second
 	mostLate  = 45 * time.Second
 )
 
-// chaos lets everything happen.
+// chaos runs the world with faults.
 func (w *world) chaos() {
 	for time.Since(w.began) < w.plan.Horizon && !w.isBroken() && w.steps < mostSteps {
 		gs := w.waiting()
@@ -123,10 +124,10 @@ func (w *world) chaos() {
 	}
 }
 
-// mostSteps bounds a run, whatever happens.
+// mostSteps bounds a run in any case.
 const mostSteps = 60_000
 
-// pass lets time go by, unless something has waited for too long.
+// pass lets time pass, unless a gate has waited for too long.
 func (w *world) pass(gs []*gate) {
 	d := time.Duration(w.rng.IntN(20_000_000))
 	switch w.rng.IntN(10) {
@@ -148,7 +149,7 @@ func (w *world) pass(gs []*gate) {
 	time.Sleep(d)
 }
 
-// judgeGate decides what happens at a gate.
+// judgeGate draws what happens at a gate.
 func (w *world) judgeGate(g *gate) verdict {
 	p, dice := &w.plan, w.rng.Float64()
 	less := func(chance float64) bool {
@@ -230,7 +231,7 @@ func (w *world) judgeGate(g *gate) verdict {
 	return verdict{}
 }
 
-// anyReplica is where the load balancer, or the broker, sends what waits at a gate; nil when nobody is up.
+// anyReplica returns where the load balancer, or the broker, sends the request at a gate, and nil when no replica is up.
 func (w *world) anyReplica(g *gate) *replica {
 	up := w.reachable(g)
 	if len(up) == 0 {
@@ -239,7 +240,7 @@ func (w *world) anyReplica(g *gate) *replica {
 	return up[w.rng.IntN(len(up))]
 }
 
-// reachable are the replicas that what waits at a gate can go to.
+// reachable returns the replicas that the request at a gate can go to.
 func (w *world) reachable(g *gate) []*replica {
 	var up []*replica
 	for _, r := range w.replicas {
@@ -250,7 +251,7 @@ func (w *world) reachable(g *gate) []*replica {
 	return up
 }
 
-// disaster is what happens to whole processes.
+// disaster lets one fault happen to whole processes.
 func (w *world) disaster() {
 	if w.broker != nil && w.rng.IntN(3) == 0 {
 		w.broker.disaster()
@@ -304,7 +305,7 @@ func (w *world) happen(format string, args ...any) {
 	w.note(format, args...)
 }
 
-// revive starts some of what is down.
+// revive starts some of the processes that are down.
 func (w *world) revive() {
 	for _, r := range w.replicas {
 		if r.isDown() && (w.isHealed() || w.rng.IntN(2) == 0) {
@@ -336,11 +337,11 @@ func (w *world) populate() {
 		h.start()
 		synctest.Wait()
 	}
-	// Definitions come first: what follows may go wrong.
+	// Definitions come first, because faults may happen from here on.
 	w.load.define()
 }
 
-// recoveryBound is how long after the last fault everything must have ended: every timeout and pause of the load, several
+// recoveryBound is the time after the last fault within which everything must have ended: every timeout and pause of the load, several
 // leases, sweeps and polls.
 const recoveryBound = 15 * time.Minute
 
@@ -383,7 +384,7 @@ func (w *world) heal() {
 	}
 }
 
-// stuck says what did not end.
+// stuck reports what did not end.
 func (w *world) stuck(since time.Duration) {
 	for _, s := range w.newSignals() {
 		w.violate(41, "no rule was asked about %s within %s", s.ID.Text(flow.SignalPrefix), since)

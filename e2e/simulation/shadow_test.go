@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// shadow is what the database must hold, worked out from the commits alone. It judges every commit when it happens.
+// shadow is the state that the database must hold, derived from the commits alone. It judges every commit when it happens.
 type shadow struct {
 	w *world
 
@@ -20,7 +20,7 @@ type shadow struct {
 	rows     map[flow.ID]*row
 	order    []flow.ID
 	children map[place]*row
-	keys     map[string]map[flow.ID]*row // of executions that hold a key or wait for it
+	keys     map[string]map[flow.ID]*row // executions that hold a key or wait for it
 	ready    map[string]map[flow.ID]*row // by queue
 	idem     map[string]flow.ID
 	sessions map[flow.ID]time.Time // expiry
@@ -28,10 +28,10 @@ type shadow struct {
 	removed  map[flow.ID]bool
 	gone     map[flow.ID]*row     // what was removed, as it was
 	moved    map[string]time.Time // when the alias of a definition was moved last
-	targets  map[string]int       // the version that it stands for, or most of it
+	targets  map[string]int       // the version that this alias points to, or the first of two
 	arrivals int64
 	ticks    map[string]map[int64]store.Tick // by schedule and nominal time
-	beaten   map[string]int                  // executions that were created, by the schedule that has started them
+	beaten   map[string]int                  // number of executions created, by the schedule that started them
 	pauses   map[pausable]store.Pause        // the latest of each
 
 	commits, created, attempts int
@@ -42,15 +42,15 @@ type shadow struct {
 type row struct {
 	id     flow.ID
 	x      flow.Execution
-	asks   flow.Request // as it was created: later drafts may have been loaded without payload
+	asks   flow.Request // as it was created: later drafts may be loaded without payload
 	events []flow.Event
-	// arrived numbers the moments at which executions entered a line or a queue: tickets are the product's business.
+	// arrived numbers the moments at which executions entered a line or a queue. The shadow does not use the product's tickets for this.
 	arrived   int64
 	born      int  // the commit in which it was created
-	since     int  // the commit in which it entered the place it is in
-	asked     bool // a client has asked for its cancel, whatever became of that
+	since     int  // the commit in which it entered its current place
+	asked     bool // a client has asked for its cancel, with or without effect
 	cancelled bool
-	moved     string            // the routing key into which it was moved last, while it waited
+	moved     string            // the routing key of its last move while it waited
 	order     *flow.CancelOrder // the last one, also after the end
 	kids      []*row            // of all attempts
 	original  *original         // of a rerun
@@ -58,8 +58,8 @@ type row struct {
 	stood     flow.PausedFor    // in pauses that are over, by its events
 	claimed   time.Time         // its attempt, by its events
 	lost      map[int]string    // attempt → why its owner was given up
-	timedOut  map[int]bool      // attempts of a workflow that its timeout ended, with their children, and that were followed by another
-	back      int               // how many of these attempts were handed back, and do not count
+	timedOut  map[int]bool      // attempts of a workflow that its timeout ended with their children, and that another attempt followed
+	back      int               // how many of these attempts were handed back and do not count
 }
 
 // place is a child's.
@@ -78,7 +78,7 @@ func newShadow(w *world) *shadow {
 	}
 }
 
-// commit takes over what a transaction wrote.
+// commit applies the writes of a transaction.
 func (s *shadow) commit(by string, o *observer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *shadow) commit(by string, o *observer) {
 			c.remove(wr.removed)
 		}
 	}
-	for _, wr := range o.writes { // what a tick starts may be written behind it
+	for _, wr := range o.writes { // a tick may be written before the execution that it starts
 		if wr.tick != nil {
 			c.ticked(wr.tick)
 		}
@@ -158,7 +158,7 @@ func (s *shadow) open() int {
 	return n
 }
 
-// accepted is called when a client is told that its submission made the execution.
+// accepted is called when a client is told that its submission created the execution.
 func (s *shadow) accepted(id flow.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,8 +176,8 @@ func (s *shadow) cancelAsked(id flow.ID) {
 	}
 }
 
-// superseded reports whether the transaction that ended an execution created another one that takes its slot: the order to end that
-// goes with it is obeyed before it is committed.
+// superseded reports whether the transaction that ended an execution created another one that takes its slot. The order to end in such a
+// transaction is obeyed before it is committed.
 func (s *shadow) superseded(r *row) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func (s *shadow) declined(session flow.ID, attempts []flow.AttemptID) {
 	}
 }
 
-// promised is called when a worker is told that everything below next is recorded.
+// promised is called when a worker is told that all events below next are recorded.
 func (s *shadow) promised(k try, next int64, said map[int64]flow.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,7 +285,7 @@ func (s *shadow) leaseLost(k try) bool {
 	return r != nil && strings.Contains(r.lost[k.attempt], "worker")
 }
 
-// takenBack reports whether an attempt was recovered, for whatever reason.
+// takenBack reports whether an attempt was recovered, for any reason.
 func (s *shadow) takenBack(k try) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +293,7 @@ func (s *shadow) takenBack(k try) bool {
 	return r == nil || r.lost[k.attempt] != ""
 }
 
-// prefix compares what a reader sees of a history with what is committed.
+// prefix compares a history as a reader sees it with the committed one.
 func (s *shadow) prefix(id flow.ID, got []flow.Event) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,7 +313,7 @@ func (s *shadow) prefix(id flow.ID, got []flow.Event) string {
 	return ""
 }
 
-// pick returns the n-th execution that satisfies f, counted round and round; nil when none does.
+// pick returns the n-th execution that satisfies f, modulo their number, and nil when none does.
 func (s *shadow) pick(n int, f func(*row) bool) *row {
 	rs := slices.DeleteFunc(s.inOrder(), func(r *row) bool { return !f(r) })
 	if len(rs) == 0 {

@@ -23,15 +23,15 @@ var (
 	part     = flag.String("sim.part", "", "which part of the seeds, or of the planted bugs, this process runs, as 0/2; set by the tests themselves")
 )
 
-// TestMain lets only one goroutine of this process run at a time. What the scheduler of the simulation decides is all that
-// is open then, down to the order in which goroutines that one commit has woken go on.
+// TestMain lets only one goroutine of this process run at a time. The simulation's scheduler then decides everything, down to the order in
+// which the goroutines that one commit woke continue.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
 	os.Exit(m.Run())
 }
 
-// TestSimulation runs many seeds and fails with those that broke a promise. There is a process for each core.
+// TestSimulation runs many seeds, in one process per core, and fails with those that broke a promise.
 func TestSimulation(t *testing.T) {
 	n := *seeds
 	if n == 0 {
@@ -56,7 +56,7 @@ func replaySeed(t *testing.T) {
 	t.Logf("seed %d: %s", r.seed, r)
 }
 
-// totals is how a process tells its parent what it did.
+// totals begins the line in which a process reports its counts to its parent.
 const totals = "simulated: "
 
 func runPart(t *testing.T, n int) {
@@ -87,7 +87,7 @@ func runAll(t *testing.T, n int) {
 	}
 }
 
-// inParts runs the test again in a process for each core, and returns what they have printed.
+// inParts runs the test again in one process per core, and returns their output.
 func inParts(t *testing.T, args ...string) string {
 	t.Helper()
 	parts := runtime.NumCPU()
@@ -105,7 +105,7 @@ func inParts(t *testing.T, args ...string) string {
 	return strings.Join(printed, "")
 }
 
-// partOf is which part of how many this process runs.
+// partOf returns which part of the seeds this process runs, and of how many.
 func partOf(t *testing.T) (i, of int) {
 	t.Helper()
 	if _, err := fmt.Sscanf(*part, "%d/%d", &i, &of); err != nil {
@@ -130,7 +130,7 @@ func (r *result) add(o *result) {
 	}
 }
 
-// runSeed runs one seed in a bubble of its own.
+// runSeed runs one seed in a synctest bubble of its own.
 func runSeed(t *testing.T, seed uint64, b *bug, trace bool) (r *result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,9 +157,9 @@ func TestReplay(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= 40; seed++ {
 		a, b := runSeed(t, seed, nil, true), runSeed(t, seed, nil, true)
-		// On a busy machine the scheduler takes a goroutine whose thread was stopped for one that runs too long, and lets
-		// others go first. That is rare: most runs of a seed are the same. Where several sessions look for orders in one instant, as in
-		// seeds 2 and 20, there are two or three ways; two of six runs are the same then, whichever they are.
+		// On a busy machine Go's scheduler treats a goroutine whose thread was stopped as one that runs too long, and lets others go first. That
+		// is rare: most runs of a seed are the same. Where several sessions look for orders in one instant, as in seeds 2 and 20, there are two
+		// or three possible schedules; the test then accepts any two equal runs of six.
 		ways := map[uint64]bool{a.sum: true}
 		for again := 0; !ways[b.sum] && again < 4; again++ {
 			ways[b.sum] = true

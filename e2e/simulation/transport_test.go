@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// serversKey makes the secrets of sessions.
+// serversKey is the key from which the secrets of sessions are derived.
 const serversKey = "the key of all servers"
 
-// signedBy is the code of what a worker has written.
+// signedBy is the signature of a worker's message.
 func signedBy(secret string, signed []byte) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("worker\n"))
@@ -26,7 +26,7 @@ func signedBy(secret string, signed []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// branch is the broker as one process has it.
+// branch is one process's connection to the broker.
 type branch struct {
 	b     *broker
 	who   string
@@ -36,9 +36,9 @@ type branch struct {
 	mu      sync.Mutex
 	open    map[string]bool // sends under way
 	numbers map[string]int  // of messages, by their kinds; of reply queues
-	lost    bool            // a reply queue, for the planted bug
+	lost    bool            // whether it lost a reply queue, for the planted bug
 
-	// Of engines; guarded by the broker's mutex.
+	// The fields of engines; guarded by the broker's mutex.
 	serving context.Context
 	takes   map[brokerrpc.Line]func(brokerrpc.Message) error
 }
@@ -209,7 +209,7 @@ func (o *branch) Put(ctx context.Context, box string, frame []byte) error {
 	if say != "" {
 		w.violate(57, "%s", say)
 	}
-	if apart { // into the half that is lost, or that its owner does not read
+	if apart { // into the half that is lost, or that the queue's owner does not read
 		m.leave()
 		return nil
 	}
@@ -233,10 +233,10 @@ func (o *branch) Put(ctx context.Context, box string, frame []byte) error {
 	return nil
 }
 
-// voidTake is the age from which a call for work is of no use, and a little more.
+// voidTake is slightly more than the age from which a call for work is useless.
 const voidTake = 3*time.Second + 10*time.Millisecond
 
-// handsOver reports whether an answer hands work over.
+// handsOver reports whether an answer assigns work.
 func handsOver(body []byte) bool { return len(body) > 8 && string(body[:8]) == `{"work":` }
 
 func (x *replyQueue) Name() string { return x.name }
@@ -264,7 +264,7 @@ func (x *replyQueue) Next(ctx context.Context) ([]byte, error) {
 		case <-ctx.Done():
 			t.Stop()
 			return nil, ctx.Err()
-		case <-x.here.Done(): // which its owner finds out after a while
+		case <-x.here.Done(): // the queue's owner notices that after a while
 			t.Stop()
 			t = time.NewTimer(time.Duration(1 + b.w.noise("lost", x.name)*float64(2*time.Second)))
 			defer t.Stop()
@@ -285,7 +285,7 @@ func (x *replyQueue) Next(ctx context.Context) ([]byte, error) {
 // Close implements brokerrpc.Box.
 func (x *replyQueue) Close() {
 	if x.o.alive.Err() != nil {
-		return // a process that is dead deletes nothing
+		return // a dead process deletes nothing
 	}
 	b := x.o.b
 	b.mu.Lock()
@@ -320,7 +320,7 @@ func (*branch) Dead(context.Context, brokerrpc.DeadAction) ([]brokerrpc.DeadLett
 	return nil, nil
 }
 
-// witness is an engine as the server of a broker has it: it notes what has been answered.
+// witness is the engine that a broker's server calls. It notes what the engine has answered.
 type witness struct {
 	handoff.Handoff
 	w *world

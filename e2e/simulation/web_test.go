@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 )
 
-// transport carries the calls of a remote hand-off to the engine that a call is on its way to. What gets lost on the way the
-// link has decided: what is left for HTTP is that one side hangs up while the other works.
+// transport carries the calls of a remote hand-off to the engine that a call is on its way to. The link decides which messages get lost;
+// the fault that is left for HTTP is one side that hangs up while the other works.
 type transport struct{ w *world }
 
 // dial is the remote hand-off of one process.
@@ -25,7 +25,7 @@ func dial(w *world) *remote.Client {
 
 type visitKey struct{}
 
-// towards notes where a call goes.
+// towards notes the destination of a call.
 func towards(ctx context.Context, to *visit) context.Context {
 	return context.WithValue(ctx, visitKey{}, to)
 }
@@ -38,7 +38,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.New("a call to nobody")
 	}
 	serving, hangUp := context.WithCancel(to.alive)
-	stop := context.AfterFunc(ctx, hangUp) // a server sees that its caller has left, and not why
+	stop := context.AfterFunc(ctx, hangUp) // a server sees that its caller has left, but not why
 	answer, over := httptest.NewRecorder(), make(chan struct{})
 	t.w.spawn(func() {
 		defer close(over)

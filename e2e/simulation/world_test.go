@@ -1,11 +1,11 @@
-// Package simulation runs the whole ring in one process: one or several engines on one store, workers, a scripted
-// runtime, and between them a network, or a message broker, that loses, doubles, delays and reorders. Time is simulated, and one scheduler
-// decides everything that could happen in more than one order: the same seed gives the same schedule, to the event.
+// Package simulation runs the whole ring in one process: one or several engines on one store, workers, a scripted runtime, and between them
+// a network, or a message broker, that loses, doubles, delays and reorders messages. Time is simulated, and one scheduler decides
+// everything that could happen in more than one order: the same seed gives the same schedule, to the event.
 //
-// Engines, workers, the rules and SQLite are the real ones. They run in a testing/synctest bubble; whenever one of their
-// goroutines is about to send, receive or commit it stops at a gate, and the scheduler opens one gate at a time, after
-// everything else has come to rest. What is independent of the product is the judgement: the shadow follows every commit
-// and the ledger every side effect, and both know the invariants of docs/invariants.md by number.
+// Engines, workers, the rules and SQLite are the real ones. They run in a testing/synctest bubble. A goroutine that is about to send,
+// receive or commit stops at a gate, and the scheduler opens one gate at a time, after all other goroutines have come to rest. The
+// judgement is independent of the product: the shadow follows every commit and the ledger every side effect, and both know the invariants
+// of docs/invariants.md by number.
 package simulation
 
 import (
@@ -32,7 +32,7 @@ type world struct {
 	plan   plan
 	bug    *bug
 	memory *memory
-	rng    *rand.Rand // the scheduler's alone; everybody else uses noise
+	rng    *rand.Rand // used only by the scheduler; everything else uses noise
 
 	base  store.Store // SQLite
 	view  store.Store // as readers see it: with the planted bug's lies
@@ -57,7 +57,7 @@ type world struct {
 	gates  []*gate
 	broken []violation
 	trace  []string
-	asides []string // what goroutines that run side by side have to say
+	asides []string // lines of goroutines that run side by side
 	sum    uint64
 	steps  int
 	healed bool
@@ -74,7 +74,7 @@ func (v violation) String() string {
 	return fmt.Sprintf("invariant %d (step %d): %s", v.invariant, v.step, v.say)
 }
 
-// result is what a run gave.
+// result is the result of a run.
 type result struct {
 	seed   uint64
 	broken []violation
@@ -90,7 +90,7 @@ type result struct {
 func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 	w := &world{seed: seed, bug: b, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), began: time.Now()}
 	w.plan = draw(w.rng)
-	if w.noise("plan of refusals") < 0.3 { // not drawn: what the seeds drew before stays
+	if w.noise("plan of refusals") < 0.3 { // not drawn from rng, so that older draws of a seed stay the same
 		w.plan.Refused = 0.3
 	}
 	w.plan.Reacts = w.noise("reacts") < 0.3
@@ -144,10 +144,10 @@ func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 	}, nil
 }
 
-// now is the database's clock. Those of the engines and workers differ from it.
+// now is the database's clock. The clocks of engines and workers differ from it.
 func (w *world) now() time.Time { return time.Now().Add(w.plan.skew).UTC().Truncate(time.Microsecond) }
 
-// noise is a number in [0, 1) that depends on the seed and what it is for alone, so that it does not matter who asks first.
+// noise returns a number in [0, 1) that depends only on the seed and on its arguments, so that the order of calls does not matter.
 func (w *world) noise(what string, parts ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, w.seed, what)
@@ -162,7 +162,7 @@ func (w *world) noise(what string, parts ...any) float64 {
 	return rand.New(rand.NewPCG(h.Sum64(), w.seed)).Float64()
 }
 
-// id makes the next id: readable in a trace, and in order.
+// id makes the next id. Ids are readable in a trace and ascending.
 func (w *world) id() flow.ID {
 	n := w.ids.Add(1)
 	var id flow.ID
@@ -173,7 +173,7 @@ func (w *world) id() flow.ID {
 	return id
 }
 
-// name is an id as traces show it.
+// name returns an id as traces show it.
 func name(id flow.ID) string {
 	n := 0
 	for _, b := range id[8:] {
@@ -182,7 +182,7 @@ func name(id flow.ID) string {
 	return fmt.Sprintf("#%d", n)
 }
 
-// violate notes a broken promise. The run ends soon after the first.
+// violate notes a broken promise. The run ends soon after the first one.
 func (w *world) violate(invariant int, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +204,7 @@ func (w *world) note(format string, args ...any) {
 	w.noteLocked(fmt.Sprintf(format, args...))
 }
 
-// aside adds a line from a goroutine that runs beside others: the lines of a step are sorted.
+// aside adds a line from a goroutine that runs beside others. The lines of a step are sorted.
 func (w *world) aside(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,20 +228,20 @@ func (w *world) isHealed() bool {
 
 // gate is where a goroutine waits for the scheduler.
 type gate struct {
-	key   string // who and what; no two at a time are the same
+	key   string // process and action; unique at any time
 	kind  gateKind
 	of    *replica // whose commit or start it is
 	at    *host    // whose message it is
 	since time.Time
-	late  bool                // may be kept back for long: nobody waits for it
-	fits  func(*replica) bool // which replicas a message can go to; nil: all
+	late  bool                // may be delayed for long: no call waits for it
+	fits  func(*replica) bool // which replicas a message can go to; nil for all
 	open  chan verdict
 }
 
 type gateKind uint8
 
 const (
-	atStart       gateKind = iota // an engine or a client goes on
+	atStart       gateKind = iota // an engine or a client continues
 	atCommit                      // a transaction is about to begin
 	atRequest                     // a message on its way to an engine
 	atAnswer                      // its answer on the way back
@@ -253,7 +253,7 @@ const (
 // verdict is what the scheduler decided.
 type verdict struct {
 	do fault
-	to *replica // for requests: who gets it; nil: nobody is there
+	to *replica // for requests: the receiver; nil when no replica is up
 }
 
 // fault is what goes wrong at a gate.
@@ -261,14 +261,14 @@ type fault uint8
 
 const (
 	fine       fault = iota
-	gone             // the process that waits is dead
+	gone             // the waiting process is dead
 	lose             // the message, or the answer, is lost
 	double           // the request arrives a second time, later
-	chop             // the report arrives in pieces, in any order, not all of them
+	chop             // the report arrives in pieces, in any order, some of them lost
 	again            // the answer to a take arrives twice
 	conflict         // the transaction must be decided again
 	refuse           // the transaction cannot be committed
-	unknown          // it is committed and nobody learns it
+	unknown          // it is committed and its caller gets no answer
 	crashFirst       // the engine dies just before the commit
 	crashAfter       // the engine dies just after the commit
 	busy             // the broker has no room for the message
@@ -301,7 +301,7 @@ func (w *world) park(ctx context.Context, g *gate) verdict {
 	}
 }
 
-// waiting returns the gates that may be opened, in an order that does not depend on who came first.
+// waiting returns the gates that may be opened, in an order that does not depend on their arrival.
 func (w *world) waiting() []*gate {
 	synctest.Wait()
 	w.mu.Lock()
@@ -339,25 +339,25 @@ func (w *world) release(g *gate, v verdict) {
 		w.shadow.faults[v.do.String()]++
 	}
 	g.open <- v
-	// No two steps happen in the same instant: pauses that begin with different ones end in different ones.
+	// No two steps happen in the same instant: pauses that begin at different moments end at different moments.
 	synctest.Wait()
 	time.Sleep(tick)
 }
 
-// tick is what a step takes.
+// tick is the time that one step takes.
 const tick = 3 * time.Microsecond
 
-// spawn runs a goroutine that the end of the simulation waits for.
+// spawn runs a goroutine. The end of the simulation waits for it.
 func (w *world) spawn(f func()) { w.all.Go(f) }
 
-// both is a context that ends with either.
+// both returns a context that ends when either of the two ends.
 func both(a, b context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(a)
 	stop := context.AfterFunc(b, func() { cancel(context.Cause(b)) })
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// shut ends everything and waits for every goroutine: one that does not end is found by the bubble.
+// shut ends everything and waits for every goroutine. The synctest bubble finds one that does not end.
 func (w *world) shut() {
 	for _, h := range w.hosts {
 		h.kill()
