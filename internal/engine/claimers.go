@@ -255,7 +255,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, queueCl
 			e.counters.claimed.Add(int64(len(work)))
 			e.claimers.served, e.claimers.servedAt = k, time.Now()
 			if _, expects := t.tx.expecter(); expects {
-				e.handedTasks.add(work)
+				e.handed.add(work)
 			}
 			k.answer(e.assignments(work), nil)
 		case k.gone.Load():

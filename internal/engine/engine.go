@@ -103,7 +103,7 @@ type Engine struct {
 	found        chan found    // capacity 1: what watchPending found last
 	webhooks     *webhooks
 	routingKeys  *routingKeys
-	handedTasks  handedTasks
+	handed       handed
 	followed     *followed
 	watch        *watchers
 	sessions     *sessionCache
@@ -170,7 +170,7 @@ func New(o Options) (*Engine, error) {
 		opts:          o,
 		budget:        txn.Budget{Rows: cmp.Or(o.Rows, budgetRows), Bytes: cmp.Or(o.Bytes, budgetBytes), Work: budgetWork},
 		crashed:       map[flow.ID]bool{},
-		handedTasks:   handedTasks{attempts: map[flow.ID]store.WorkflowAttempt{}},
+		handed:        newHanded(),
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newWatchers(),
 		distributions: newDistributions(),

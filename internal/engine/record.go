@@ -17,6 +17,7 @@ type reportOp struct {
 	session flow.ID
 	report  flow.Report
 	parent  store.WorkflowAttempt // the workflow of a task that the report ends; zero: none, or it is not known
+	known   *flow.Execution       // as it was handed to the worker; nil after a transaction has used it, or if it is not known
 	receipt flow.Receipt
 	group   *group
 	err     error
@@ -33,7 +34,7 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	for i, r := range reports {
 		all[i] = reportOp{session: session, report: r, group: g}
 		if saysEnd(r) {
-			all[i].parent = e.handedTasks.ended(r.Execution)
+			all[i].parent, all[i].known = e.handed.ended(session, r)
 		}
 		ops[i] = &all[i]
 	}
@@ -80,6 +81,10 @@ func saysEnd(r flow.Report) bool {
 }
 
 func (o *reportOp) want(t *transaction) {
+	if o.known != nil {
+		t.wants.known, o.known = append(t.wants.known, o.known), nil // if the row differs, the transaction is repeated, and reads it
+		return
+	}
 	t.wants.executions = append(t.wants.executions, o.report.Execution)
 	if !o.parent.ID.IsZero() {
 		t.wants.workflows = append(t.wants.workflows, o.parent)

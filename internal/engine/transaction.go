@@ -51,7 +51,9 @@ type transaction struct {
 
 // wants is what the decisions of requests need.
 type wants struct {
+	requests    int // how many there are
 	executions  []flow.ID
+	known       []*flow.Execution       // their rows are not read, and compared with them by the write
 	workflows   []store.WorkflowAttempt // they will probably take a step; they are read with the executions, which are their tasks
 	idempotency []string
 	keys        []string // concurrency keys
@@ -114,6 +116,7 @@ func (e *Engine) newTransaction(tx store.Tx, claimers *roster) *transaction {
 
 // run decides the requests of a batch and all their follow-ups.
 func (t *transaction) run(ctx context.Context, ops []op) error {
+	t.wants.requests = len(ops)
 	for _, o := range ops {
 		o.want(t)
 	}
@@ -145,6 +148,7 @@ func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
 
 // loadWanted loads what the requests need.
 func (t *transaction) loadWanted(ctx context.Context) (err error) {
+	t.lockKnown()
 	if len(t.wants.idempotency) > 0 {
 		if t.loaded.idempotency, err = t.tx.Submitted(ctx, t.wants.idempotency); err != nil {
 			return fmt.Errorf("load idempotency keys: %w", err)
@@ -164,10 +168,38 @@ func (t *transaction) loadWanted(ctx context.Context) (err error) {
 	}
 	// After the locks: a time read before the wait for a lock could be earlier than the times that the lock's previous holder wrote. It is
 	// seldom a separate round trip: PostgreSQL reads its clock with the first statement, and again only after it has waited for locks.
-	if t.now, err = t.tx.Now(ctx); err != nil {
+	if t.now, err = t.readNow(ctx); err != nil {
 		return err
 	}
 	return t.loadKept(ctx)
+}
+
+// lockKnown adds the known executions to the transaction, and has the store lock their rows.
+func (t *transaction) lockKnown() {
+	tx, ok := t.tx.expecter()
+	if !ok || len(t.wants.known) == 0 {
+		return
+	}
+	ids := make([]flow.ID, len(t.wants.known))
+	for i, x := range t.wants.known {
+		ids[i] = x.ID
+		t.add(flow.Load(x))
+	}
+	tx.LockKnown(ids)
+}
+
+// readsNothing reports whether the transaction has no reason to read: all its requests are ends of known executions.
+func (t *transaction) readsNothing() bool {
+	return t.wants.requests == len(t.wants.known) && len(t.dispatch.claimers.all) == 0
+}
+
+func (t *transaction) readNow(ctx context.Context) (time.Time, error) {
+	if tx, ok := t.tx.expecter(); ok && t.readsNothing() {
+		if now, ok := tx.RecentNow(); ok {
+			return now, nil
+		}
+	}
+	return t.tx.Now(ctx)
 }
 
 // followThrough writes the decisions and decides their follow-ups, until there are none: freed keys admit the next of their wait lists, and
@@ -264,7 +296,7 @@ func (t *transaction) writeRows(ctx context.Context, selects func(*store.Delta) 
 // sessions alone creates nothing for a claimer, so no session is locked for it.
 func (t *transaction) announceReads(ops []op) {
 	tx, ok := t.tx.expecter()
-	if !ok {
+	if !ok || t.readsNothing() {
 		return
 	}
 	if t.wants.expectPauses || len(t.wants.workflows) > 0 { // tasks that the engine runs itself

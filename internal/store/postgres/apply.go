@@ -272,6 +272,7 @@ func itemOf(x *flow.Draft) item {
 func (t *tx) addChange(x *flow.Draft) (spill bool) {
 	b, w := &x.Before, &t.w
 	c := w.change(x, b.NextSeq)
+	c.known = t.known[x.ID]
 	if x.Place == flow.Finished {
 		ends.add(&w.end, c)
 		if !x.Parent.IsZero() {

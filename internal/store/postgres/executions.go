@@ -16,6 +16,7 @@ type change struct {
 	payloadExternal bool   // its payload is in the table "payloads"
 	history         []byte // its events, encoded
 	afresh          bool   // move the history out of its live row first
+	known           bool   // its row was not read: see LockKnown
 }
 
 type executions = relation[*change, *flow.Execution]
@@ -85,11 +86,19 @@ var before = executions{
 	{"was_seq", oidInt8, func(c *column, x *change) { c.int(x.Before.NextSeq) }, nil},
 	{"was_place", oidInt2, func(c *column, x *change) { c.int(int64(x.Before.Place)) }, nil},
 	{"was_owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Before.Owner) }, nil},
+	{"was_state", oidBytes, func(c *column, x *change) {
+		if !x.known {
+			c.null()
+			return
+		}
+		c.encode(func(b []byte) []byte { return row.AppendState(b, &x.Before, x.created, false) })
+	}, nil},
 }
 
-// asRead is the condition that a row of "live" (l) is still in the state of before (v).
+// asRead is the condition that a row of "live" (l) is still in the state of before (v). It compares the encoded state of a row that was
+// not read: a cancel order, for example, changes none of the other columns.
 var asRead = is("l.id", "v.id") + ` AND l.stage = v.was_stage AND l.attempt = v.was_attempt AND l.next_seq = v.was_seq AND l.place = v.was_place
-	AND l.owner IS NOT DISTINCT FROM v.was_owner`
+	AND l.owner IS NOT DISTINCT FROM v.was_owner AND (v.was_state IS NULL OR l.state = v.was_state)`
 
 var (
 	// grown are the columns of history that is added to a live row.

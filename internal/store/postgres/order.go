@@ -108,6 +108,21 @@ func (t *tx) hold(ctx context.Context, l *locks) error {
 	return nil
 }
 
+// LockKnown implements store.Expecter.
+func (t *tx) LockKnown(ids []flow.ID) {
+	if !t.mayWaitFor(ids) {
+		_ = t.giveUp() // the next flush returns it
+		return
+	}
+	t.asked = append(t.asked, locks{executions: ids})
+	t.add(qLockExecutions, t.args().ids(ids), nil)
+	t.known = make(map[flow.ID]bool, len(ids))
+	for _, id := range ids {
+		t.known[id] = true
+		t.lockedExecution(id)
+	}
+}
+
 func (t *tx) lockedExecution(id flow.ID) {
 	if t.lowest.IsZero() || bytes.Compare(id[:], t.lowest[:]) < 0 {
 		t.lowest = id

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -60,6 +61,7 @@ type Store struct {
 	readers    *pgpool.Pool
 	notifier   *notifier
 	bloat      bloat
+	clock      atomic.Pointer[clockReading] // the latest
 	unreadable store.Unreadable[flow.ID]
 
 	closing sync.Once

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -120,4 +122,66 @@ func expectWorkflows(t store.Tx, of ...store.KnownWorkflow) {
 	if x, ok := t.(store.Expecter); ok {
 		x.ExpectWorkflows(of)
 	}
+}
+
+// knownExecutions checks the write of an execution that was locked and not read: it succeeds if the row has the state that the caller
+// knows, and is a conflict if any part of the state differs.
+func knownExecutions(b *bench) {
+	session := flow.ID{1}
+	for _, c := range []struct {
+		name   string
+		change func(*flow.Draft)
+		want   error
+	}{
+		{"as it was", nil, nil},
+		{"ordered to end", func(d *flow.Draft) { must(b, d.Cancel(flow.Cancelled, flow.CodeCancelled, "enough", b.now)) }, store.ErrConflict},
+		{"put aside", func(d *flow.Draft) { d.Aside = &flow.Aside{Until: b.now.Add(time.Hour), Times: 1, Reason: "refused"} }, store.ErrConflict},
+		{"of another owner", func(d *flow.Draft) { d.Owner = flow.ID{2} }, store.ErrConflict},
+	} {
+		id := b.claimed(session)
+		d := b.load(id)
+		d.Report(session, flow.Report{Execution: id, Attempt: 1, Events: []flow.Event{
+			{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: b.now},
+			{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: b.now, Outcome: &flow.Outcome{}},
+		}}, nil, nil, b.now, 0)
+		if c.change != nil {
+			other := b.load(id)
+			c.change(other)
+			b.apply(other)
+		}
+		expects := true
+		err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+			x, ok := t.(store.Expecter)
+			if expects = ok; !ok {
+				return nil
+			}
+			x.LockKnown([]flow.ID{id})
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+		})
+		if !expects {
+			return
+		}
+		if !errors.Is(err, c.want) {
+			b.Errorf("the end of an execution that stands %s: %v, not %v", c.name, err, c.want)
+		}
+		equal(b, "it has ended", b.get(id).Stage == flow.Completed, c.want == nil)
+	}
+	b.recentNow()
+}
+
+// recentNow checks that RecentNow is never ahead of the database's clock.
+func (b *bench) recentNow() {
+	b.update(func(ctx context.Context, t store.Tx) error {
+		_, err := t.Now(ctx)
+		return err
+	})
+	b.update(func(ctx context.Context, t store.Tx) error {
+		recent, ok := t.(store.Expecter).RecentNow()
+		now, err := t.Now(ctx)
+		must(b, err)
+		if ok && recent.After(now) {
+			b.Errorf("the recent time is %s, ahead of the clock, %s", recent, now)
+		}
+		return nil
+	})
 }
