@@ -49,8 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// account applies deploy/kubernetes/runs.yaml in a namespace of the test's own, and returns the kubeconfig of an account with its
-// role.
+// account applies deploy/kubernetes/runs.yaml in the test's namespace, and returns the kubeconfig of an account with its role.
 func account(t *testing.T, namespace string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/kubernetes/runs.yaml")
@@ -69,7 +68,7 @@ func account(t *testing.T, namespace string) string {
 			t.Fatal(err)
 		}
 		kind := one["kind"].(string)
-		if kind == "Namespace" { // which is there, with the same label
+		if kind == "Namespace" { // the namespace exists, with the same label
 			continue
 		}
 		kubernetestest.Do(t, "POST", fmt.Sprintf(paths[kind], namespace), one, nil)
@@ -94,8 +93,7 @@ func account(t *testing.T, namespace string) string {
 	return path
 }
 
-// start runs a command that stays, until the test ends, and returns what it says on its standard error after the line that
-// matches.
+// start starts a command that runs until the test ends, and returns the submatches of the first line of its standard error that matches.
 func start(t *testing.T, until *regexp.Regexp, args ...string) []string {
 	t.Helper()
 	path, err := program()
@@ -134,8 +132,8 @@ func start(t *testing.T, until *regexp.Regexp, args ...string) []string {
 	return nil
 }
 
-// A container that is submitted to a server is run by a worker elsewhere as a pod on a real kubelet, with the rights of the
-// manifest and no others; code runs in an image too.
+// A container that is submitted to a server is run by another worker as a pod on a real kubelet, with only the permissions of the
+// manifest; code runs in an image, too.
 func TestContainerAsPod(t *testing.T) {
 	kubernetestest.Cluster(t)
 	layer, err := dockertest.Rootfs()
@@ -204,7 +202,7 @@ func run(t *testing.T, code int, into any, args ...string) string {
 	return stdout.String()
 }
 
-// Where there is no cluster, it is said what is missing and how to name it.
+// Without a cluster, the error says what is missing and how to configure it.
 func TestNoCluster(t *testing.T) {
 	path, err := program()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawn draws a graph without cycles: a node needs nodes before it.
+// drawn draws a graph without cycles: a node can only need earlier nodes.
 func drawn(t *rapid.T) [][]int {
 	needs := make([][]int, rapid.IntRange(0, 60).Draw(t, "nodes"))
 	for i := range needs {
@@ -70,7 +70,7 @@ func TestLayoutsHold(t *testing.T) {
 	})
 }
 
-// With makes no cycle, even of random needs. It keeps all needs of the graph, and each added one that is on no cycle.
+// With creates no cycle, even for random needs. It keeps all needs of the graph, and each added one that is not on a cycle.
 func TestNeedsOfAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		needs := drawn(t)
@@ -151,7 +151,7 @@ func TestKnownLayouts(t *testing.T) {
 	})
 }
 
-// random draws a graph of so many nodes and edges, always the same.
+// random is a pseudo-random graph with the given number of nodes and edges, the same at every call.
 func random(nodes, edges int) [][]int {
 	r := rand.New(rand.NewPCG(1, 2))
 	needs := make([][]int, nodes)

@@ -38,7 +38,7 @@ func alertRules(t *testing.T) (rules []rule) {
 	return rules
 }
 
-// Every alert has all of its parts, and the manual says what to do about it.
+// Every alert is complete, and the manual says what to do about it.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile("../../docs/operations.md")
@@ -63,8 +63,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// Every alert has a case that fires it, and one that shows that it does not fire on the series of healthy servers: those have
-// all metrics of its expression, because an alert without one of its metrics is silent in any state.
+// Every alert has a case that fires it, and one that shows that it does not fire on the series of healthy servers: those contain all
+// metrics of its expression, because an alert without one of its metrics never fires.
 func TestAlertsHaveCases(t *testing.T) {
 	t.Parallel()
 	var file struct {
@@ -116,13 +116,13 @@ func TestAlertsHaveCases(t *testing.T) {
 	}
 }
 
-// Prometheus takes the rules and the configuration, and each case of alerts_test.yaml fires what it says.
+// Prometheus accepts the rules and the configuration, and each case of alerts_test.yaml fires the alerts that it lists.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
-	need(t, "promtool") // Debian: the package prometheus; .ci/run takes it from there
+	need(t, "promtool") // Debian: the package prometheus, which .ci/run installs
 	for _, args := range [][]string{
 		{"check", "rules", "alerts.yaml"},
-		{"check", "config", "--syntax-only", "prometheus.yaml"}, // the token's file is not here
+		{"check", "config", "--syntax-only", "prometheus.yaml"}, // the token's file does not exist here
 		{"test", "rules", "alerts_test.yaml"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "promtool", args...)

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/versions.md work as they stand there.
+// The commands of docs/versions.md work as documented.
 func TestAliasCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")

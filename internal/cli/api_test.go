@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/api.md work as they stand there.
+// The commands of docs/api.md work as documented.
 func TestAPICommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")

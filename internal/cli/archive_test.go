@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/archives.md work as they stand there, and say what is shown there.
+// The commands of docs/archives.md work as documented, with the documented output.
 func TestArchivesDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "tar", "sha256sum")
@@ -84,7 +84,7 @@ func TestArchiveCommands(t *testing.T) {
 	}
 }
 
-// ofProduction is an archive of a workflow of workflows, with code that writes a log, and what commands say of it where it ran.
+// ofProduction is an archive of a workflow of workflows, with code that writes a log, and the output of commands about it where it ran.
 func ofProduction(t *testing.T) (file, id string, said map[string]string) {
 	t.Helper()
 	env := environment(t)
@@ -121,7 +121,7 @@ with: {a: 1}
 	return file, id, said
 }
 
-// temporary is an environment with a directory of its own for temporary files, in which opened archives lie.
+// temporary is an environment with its own directory for temporary files, which contains opened archives.
 func temporary(t *testing.T, env []string) ([]string, func() []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -134,8 +134,8 @@ func temporary(t *testing.T, env []string) ([]string, func() []string) {
 	}
 }
 
-// What commands say of an opened archive is what they say where it ran. The settings of the machine lead it to no other database, and
-// nothing of it is left.
+// Commands print the same about an opened archive as where it ran. The settings of the machine do not lead them to another database, and
+// nothing of the archive is left.
 func TestOpenShowsWhatWasExported(t *testing.T) {
 	t.Parallel()
 	file, id, said := ofProduction(t)
@@ -152,7 +152,7 @@ func TestOpenShowsWhatWasExported(t *testing.T) {
 	}
 }
 
-// The definitions of an archive are registered together, whichever names another.
+// The definitions of an archive are registered together, whatever the order in which they refer to each other.
 func TestDefinitionsOfAnArchive(t *testing.T) {
 	t.Parallel()
 	file, _, _ := ofProduction(t)
@@ -169,8 +169,8 @@ func TestDefinitionsOfAnArchive(t *testing.T) {
 	}
 }
 
-// An opened archive is served until Ctrl-C. One that was killed leaves its directory, which the next one removes; one that is shown is left
-// alone.
+// An opened archive is served until Ctrl-C. A killed one leaves its directory, which the next one removes; that of one that is still
+// served stays.
 func TestOpenRemovesWhatKilledOnesLeft(t *testing.T) {
 	t.Parallel()
 	file, id, _ := ofProduction(t)

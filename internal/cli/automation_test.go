@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/automation.md work as they stand there.
+// The commands of docs/automation.md work as documented.
 func TestAutomationCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl", "sed")
@@ -30,7 +30,7 @@ func TestRemediationAsDocumented(t *testing.T) {
 	followed(t, documented(t, "automation.md", "", 3)[1], t.TempDir(), programtest.FreePort(t))
 }
 
-// Signals that are gathered, and a rule that is mended and tried again.
+// Signals that a window gathers, and a rule that is fixed and retried.
 func TestReadingsAsDocumented(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "grep", "sed")

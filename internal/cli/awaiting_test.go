@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is shown of a run says of a question that it waits, for whom and until when, and of a wait for which signal.
+// The view of a run shows for whom a question waits and until when, and for which signal a wait waits.
 func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), environment(t)

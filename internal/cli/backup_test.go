@@ -18,9 +18,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// The commands of docs/operations.md about backups work as they stand there, on both stores, while work is submitted. What
-// is restored has everything that was acknowledged before the backup began, and is a beginning of what was acknowledged at
-// all; files and uploads come with it.
+// The commands of docs/operations.md about backups work as documented, on both stores, while work is submitted. The restored state
+// contains everything that was acknowledged before the backup began, and is a prefix of everything acknowledged; files and uploads are
+// included.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash")
@@ -112,7 +112,7 @@ func leaving(t *testing.T, env []string, at string) (id, upload string) {
 	return x.ID, strings.TrimSpace(upload)
 }
 
-// submitting submits one execution after the other until stop is called; acked are those that were acknowledged so far.
+// submitting submits executions one after another until stop is called; acked returns those acknowledged so far.
 func submitting(t *testing.T, c *client.Client) (acked func() []string, stop func()) {
 	t.Helper()
 	var mu sync.Mutex
@@ -142,7 +142,7 @@ func submitting(t *testing.T, c *client.Client) (acked func() []string, stop fun
 	}, stop
 }
 
-// unfinished reports whether a copy was left that has not got its name.
+// unfinished reports whether an unfinished copy is left.
 func unfinished(dir string) bool {
 	found := false
 	_ = filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error {
@@ -152,7 +152,7 @@ func unfinished(dir string) bool {
 	return found
 }
 
-// Nothing is written over, by a backup or by a restore, and what is no whole backup is not restored.
+// A backup and a restore overwrite nothing, and an incomplete backup is not restored.
 func TestBackupRefuses(t *testing.T) {
 	t.Parallel()
 	env, dir := environment(t), t.TempDir()
@@ -196,7 +196,7 @@ func TestBackupRefuses(t *testing.T) {
 	}
 }
 
-// Where PostgreSQL's programs are missing the message says what to install and what to run, and nothing is made.
+// If PostgreSQL's programs are missing the message says what to install and what to run, and nothing is created.
 func TestBackupWithoutTools(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "b")
@@ -210,7 +210,7 @@ func TestBackupWithoutTools(t *testing.T) {
 	}
 }
 
-// A database restored without its logs is verified at the first call, which makes no file.
+// A database restored without its logs can be verified at the first call, which creates no file.
 func TestVerifyWithoutLogs(t *testing.T) {
 	t.Parallel()
 	env, dir := environment(t), t.TempDir()

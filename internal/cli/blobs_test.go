@@ -32,7 +32,7 @@ func readBlob(t *testing.T, h *instance.BlobPlaces, name string) string {
 	return string(b)
 }
 
-// openAs opens blobs with settings and puts one.
+// openAs opens blobs with settings and writes one.
 func openAs(t *testing.T, put string, settings map[string]string) *instance.BlobPlaces {
 	t.Helper()
 	h, err := instance.OpenBlobs(t.Context(), &config.Config{Values: settings})
@@ -50,7 +50,7 @@ func openAs(t *testing.T, put string, settings map[string]string) *instance.Blob
 	return h
 }
 
-// allRead checks that blobs are found wherever they were put.
+// allRead checks that blobs can be read wherever they were put.
 func allRead(t *testing.T, h *instance.BlobPlaces, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -60,7 +60,7 @@ func allRead(t *testing.T, h *instance.BlobPlaces, names ...string) {
 	}
 }
 
-// A setting that changes loses nothing: what was put under the one before is read and removed under the next.
+// Changing the setting loses nothing: blobs put under the previous value are read and removed under the next.
 func TestBlobsMove(t *testing.T) {
 	t.Parallel()
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "shared")
@@ -79,7 +79,7 @@ func TestBlobsMove(t *testing.T) {
 	if !h.InlineLogs {
 		t.Error("the database is not where blobs go by default")
 	}
-	allRead(t, h, "x/db", "x/state") // as an installation has them that was made by an earlier version
+	allRead(t, h, "x/db", "x/state") // as in an installation created by an earlier version
 	back := openAs(t, "x/again", settings(dsn, dir))
 	allRead(t, back, "x/again", "x/db", "x/dir", "x/state")
 	if back.InlineLogs {
@@ -104,7 +104,7 @@ func TestBlobsMove(t *testing.T) {
 	}
 }
 
-// emptyDatabase is a database of the test's own with Pawl's tables.
+// emptyDatabase is a new database with Pawl's tables.
 func emptyDatabase(t *testing.T) string {
 	t.Helper()
 	dsn := os.Getenv("PAWL_TEST_POSTGRES")

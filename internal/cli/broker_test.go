@@ -22,11 +22,11 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/brokers.md work as they stand there.
+// The commands of docs/brokers.md work as documented.
 func TestBrokerCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "redis-server")
-	blocks := documented(t, "brokers.md", "", 4) // the others say who may do what in a Redis and in a RabbitMQ, and are tested with these
+	blocks := documented(t, "brokers.md", "", 4) // the others configure permissions in Redis and RabbitMQ, and are tested with these
 	for name, block := range map[string]string{"redis": blocks[0], "amqp": blocks[1]} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +43,7 @@ func TestBrokerCommands(t *testing.T) {
 	}
 }
 
-// Over TLS the same commands work. A certificate that nothing vouches for is refused, with what to do.
+// Over TLS the same commands work. An untrusted certificate is refused, with the fix.
 func TestBrokerOverTLS(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "redis-server")
@@ -76,7 +76,7 @@ func TestBrokerOverTLS(t *testing.T) {
 	}
 }
 
-// Wrong settings of the broker are said at the start, with what to do.
+// Wrong settings of the broker are reported at the start, with the fix.
 func TestBrokerSettings(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, "--requirepass", "sesame")
@@ -123,7 +123,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// brokers gives of each broker the URL of a namespace of the test's own.
+// brokers gives, for each broker, the URL of a namespace for the test.
 var brokers = map[string]func(*testing.T) string{"redis": redistest.URL, "rabbitmq": rabbitmqtest.URL}
 
 func deadLetters(t *testing.T, url string) {
@@ -195,7 +195,7 @@ func brokerToken(t *testing.T, url string) {
 	}
 }
 
-// While the broker is away, metrics and pawl why say so; once it is back, also without anything, the work that runs goes on.
+// While the broker is away, metrics and pawl why report it; once it is back, even without its data, running work continues.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) mortal{
@@ -209,7 +209,7 @@ func TestBrokerAway(t *testing.T) {
 	}
 }
 
-// mortal is a broker that can be killed and started again.
+// mortal is a broker that can be killed and restarted.
 type mortal interface {
 	URL() string
 	Kill()
@@ -245,7 +245,7 @@ func brokerAway(t *testing.T, broker mortal) {
 	if out, stderr, _ := pawl(t, env, "why", id); !strings.Contains(out, "behind a broker that does not answer") {
 		t.Errorf("%s%s", out, stderr)
 	}
-	broker.Again() // a Redis with nothing: it keeps nothing on its disk
+	broker.Again() // an empty Redis: it stores nothing on disk
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

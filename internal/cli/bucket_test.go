@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/blobs.md work as they stand there.
+// The commands of docs/blobs.md work as documented.
 func TestBlobCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -49,7 +49,7 @@ func TestBlobCommands(t *testing.T) {
 	}
 }
 
-// What lies in the database or a directory is found when blobs move to a bucket, and back.
+// Blobs in the database or a directory are found after the setting changes to a bucket, and back.
 func TestBlobsMoveToBucket(t *testing.T) {
 	t.Parallel()
 	place, state, dir := s3test.URL(t).String(), t.TempDir(), filepath.Join(t.TempDir(), "shared")
@@ -81,7 +81,7 @@ func TestBlobsMoveToBucket(t *testing.T) {
 	}
 }
 
-// Wrong settings of a bucket are said at the start, with what to do.
+// Wrong settings of a bucket are reported at the start, with the fix.
 func TestBucketSettings(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)
@@ -118,7 +118,7 @@ func TestBucketSettings(t *testing.T) {
 	}
 }
 
-// Doctor says by how much the clocks differ. The service's clock cannot be moved: the date of its answers is.
+// Doctor reports by how much the clocks differ. The test cannot change the service's clock, but the date of its responses.
 func TestDoctorSkew(t *testing.T) {
 	t.Parallel()
 	place := s3test.URL(t)

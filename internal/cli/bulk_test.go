@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// Flags select what is run again and cancelled; nothing happens without --yes.
+// Flags select what is rerun and cancelled; nothing happens without --yes.
 func TestBulkCommands(t *testing.T) {
 	t.Parallel()
 	port := programtest.FreePort(t)

@@ -13,8 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/payload"
 )
 
-// The commands, the configuration and the request of docs/evaluations.md, up to where interactive ones begin, work as
-// they stand there.
+// The commands, the configuration and the request of docs/evaluations.md, up to the section on interactive ones, work as documented.
 func TestEvaluationCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "cc")
@@ -66,7 +65,7 @@ func TestEvaluationCommands(t *testing.T) {
 	}
 }
 
-// pawl get evaluations --cases says how many cases passed and which did not.
+// pawl get evaluations --cases shows how many cases passed and which did not.
 func TestGetCases(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of the documents about other evaluators' clients work as they stand there.
+// The commands of the documents about other evaluators' clients work as documented.
 func TestCompatDocuments(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")

@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The profiles of compose.yaml work: their services, started on this machine with the commands and settings that the
-// file has, the hosts of which are replaced by what listens here. The worker is behind the broker and knows no server.
-// What is not tried is what Docker adds to it: images and networks.
+// The profiles of compose.yaml work: their services, started on this machine with the commands and settings of the file, but with its
+// hosts replaced by local addresses. The worker is behind the broker and does not know the server. Not tested is what Docker adds: images
+// and networks.
 func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "redis-server")
@@ -28,7 +28,7 @@ func TestComposeProfiles(t *testing.T) {
 	text := readYAML(t, "../../compose.yaml", &file)
 	for profile, start := range map[string]func(*testing.T, composeService) string{
 		"redis": func(t *testing.T, s composeService) string { return redistest.Start(t, s.Command[1:]...).URL() },
-		// Its one setting lets guest in from elsewhere, which from here it is not.
+		// Its one setting allows guest from other hosts, which is not needed here.
 		"rabbitmq": func(t *testing.T, _ composeService) string { return rabbitmqtest.URL(t) },
 	} {
 		t.Run(profile, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestComposeProfiles(t *testing.T) {
 			env := append(environment(t), "PAWL_SERVER=http://127.0.0.1:"+port, "PAWL_TOKEN_FILE="+token)
 			var out, errs string
 			for deadline, code := time.Now().Add(time.Minute), 1; code != 0; {
-				// The server is there when it answers; a submission waits for its worker.
+				// The server is ready when it answers; a submission waits for its worker.
 				if out, errs, code = pawl(t, env, "eval", program, "-o", "json"); code != 0 && time.Now().After(deadline) {
 					t.Fatalf("%d %s%s", code, out, errs)
 				}
@@ -95,7 +95,7 @@ func TestComposeProfiles(t *testing.T) {
 	}
 }
 
-// replaced is a command line with one of its words replaced, which it must have.
+// replaced is a command line with one of its words replaced; the word must occur.
 func replaced(t *testing.T, args []string, word, by string) []string {
 	t.Helper()
 	at := slices.Index(args, word)

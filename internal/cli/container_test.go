@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
 
-// withEngine is an environment with a Docker engine that has the example's image, or a skip.
+// withEngine is an environment with a Docker engine that has the example's image; without one the test is skipped.
 func withEngine(t *testing.T) []string {
 	t.Helper()
 	host := dockertest.Engine(t)
@@ -36,7 +36,7 @@ func TestExampleContainer(t *testing.T) {
 	}
 }
 
-// Where only this process works, a container that it cannot run would wait for ever.
+// If only this process works, a container that it cannot run would wait for ever.
 func TestNobodyRunsContainers(t *testing.T) {
 	t.Parallel()
 	_, stderr, code := pawl(t, environment(t), "run", "../../examples/container.yaml")
@@ -45,7 +45,7 @@ func TestNobodyRunsContainers(t *testing.T) {
 	}
 }
 
-// Where only this process works, what needs a program with a handler would wait for ever.
+// If only this process works, an execution that needs a program with a handler would wait for ever.
 func TestNobodyHasHandlers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "thumb.yaml")
@@ -74,7 +74,7 @@ func TestDoctorOfDocker(t *testing.T) {
 	}
 }
 
-// Code runs in an image too, when its worker's first runtime is docker: that is how a queue is given a runtime.
+// Code runs in an image, too, if its worker's first runtime is docker: that is how a queue gets a runtime.
 func TestCodeInAnImage(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "where.sh")

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// A database that cannot be reached is an error, which the next start may not meet; a DSN that cannot be read is wrong usage.
-// Neither message shows the password or a part of it.
+// An unreachable database is an error, because the next start may succeed; a DSN that cannot be parsed is wrong usage. Neither message
+// contains the password or a part of it.
 func TestRefusedDatabase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestRefusedDatabase(t *testing.T) {
 	}
 }
 
-// Servers behind a pooler hear of each other by way of store_notify, which must reach the store's database. Doctor says when they do not.
+// Servers behind a pooler notify each other through store_notify, which must reach the store's database. Doctor reports when they cannot.
 func TestStoreNotify(t *testing.T) {
 	t.Parallel()
 	dsn := emptyDatabase(t)

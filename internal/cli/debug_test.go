@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/debug.md work as they stand there, and say what is shown there.
+// The commands of docs/debug.md work as documented, with the documented output.
 func TestDebugDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "python3")
@@ -29,7 +29,7 @@ func TestDebugDocument(t *testing.T) {
 	}
 }
 
-// A request is sent again only where that is asked for, and with the secret of this process.
+// A request is sent again only on demand, and with this process's secret.
 func TestDebugSends(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -85,7 +85,7 @@ func TestDebugSends(t *testing.T) {
 	}
 }
 
-// Through a server the same is run, and an attempt that goes on is refused. Ctrl-C leaves nothing.
+// The same works through a server, and an attempt that still runs is refused. Ctrl-C leaves nothing.
 func TestDebugThroughServer(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

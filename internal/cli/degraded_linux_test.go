@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// TestDegradedHostIsRefused starts servers as a user who is nobody, to whom no cgroups are delegated.
+// TestDegradedHostIsRefused starts servers as the user nobody, without delegated cgroups.
 func TestDegradedHostIsRefused(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -36,7 +36,7 @@ func TestDegradedHostIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	pawl := filepath.Join(dir, "pawl")
-	// A process forked meanwhile would hold the file open for writing, and such a file cannot be executed.
+	// A process that is forked meanwhile would hold the file open for writing, and such a file cannot be executed.
 	syscall.ForkLock.RLock()
 	err = os.WriteFile(pawl, self, 0o755)
 	syscall.ForkLock.RUnlock()

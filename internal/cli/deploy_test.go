@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/config"
 )
 
-// Of what is in deploy/, the tests look at what a reader would believe: that commands and settings are Pawl's, that names
-// lead somewhere. The metrics' names are checked by package server.
+// For deploy/, the tests check what a reader would believe: that commands and settings are Pawl's, and that names exist. Package server
+// checks the names of metrics.
 
 func readYAML(t *testing.T, path string, into any) string {
 	t.Helper()
@@ -105,10 +105,10 @@ func TestComposeFile(t *testing.T) {
 	}
 }
 
-// composeDefault is a variable of Compose that has a default.
+// composeDefault matches a variable of Compose with a default.
 var composeDefault = regexp.MustCompile(`\$\{[A-Z_]+:-([^}]*)\}`)
 
-// wrongCall says what of a command line and its environment is not Pawl's.
+// wrongCall lists the parts of a command line and its environment that Pawl does not have.
 func wrongCall(args []string, environment map[string]string) []string {
 	var wrong []string
 	a := &app.App{Getenv: func(name string) string {
@@ -153,7 +153,7 @@ func TestWrongCallsAreSeen(t *testing.T) {
 	}
 }
 
-// The image's default command is Pawl's, and it is built with the version of Go that go.mod asks for.
+// The image's default command is Pawl's, and it is built with the Go version of go.mod.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../Dockerfile")

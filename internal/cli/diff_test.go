@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Versions are listed, and what changed between two of them is shown.
+// Versions are listed, and the changes between two of them are shown.
 func TestVersionsAndTheirChanges(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), environment(t)
@@ -82,7 +82,7 @@ func TestVersionsAndTheirChanges(t *testing.T) {
 	}
 }
 
-// Two executions are compared: what was given to them, how they ended, and what they wrote; times are no difference.
+// Two executions are compared: their inputs, ends and outputs; times do not count as differences.
 func TestDifferencesOfExecutions(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), environment(t)

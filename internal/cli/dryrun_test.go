@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// --dry-run says what would run, or everything that is wrong, and starts nothing.
+// --dry-run prints what would run, or everything that is wrong, and starts nothing.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

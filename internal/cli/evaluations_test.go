@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/evaluations.md about interactive evaluations work as they stand there.
+// The commands of docs/evaluations.md about interactive evaluations work as documented.
 func TestInteractiveCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")

@@ -19,13 +19,13 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// pawl runs the command line and returns what it wrote and its exit code.
+// pawl runs the command line and returns its output and exit code.
 func pawl(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return pawlWith(t, env, "", args...)
 }
 
-// pawlWith is pawl with something on its standard input.
+// pawlWith is pawl with a standard input.
 func pawlWith(t *testing.T, env []string, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "pawl"), args...)
@@ -40,7 +40,7 @@ func pawlWith(t *testing.T, env []string, stdin string, args ...string) (stdout,
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// outputs runs an example and returns what it put out.
+// outputs runs an example and decodes its output.
 func outputs(t *testing.T, name string, into any, args ...string) {
 	t.Helper()
 	need(t, "python3", "bash")
@@ -86,7 +86,7 @@ func TestExampleGrade(t *testing.T) {
 	}
 	for i, r := range out.Report.Ranking {
 		if r.Submission == "endless" && r.Verdict == "timeout" {
-			want["endless"] = "timeout" // it was given less than a third of a processor
+			want["endless"] = "timeout" // it got less than a third of a processor
 		}
 		if r.Verdict != want[r.Submission] && !(runtimeHere() == "process" && r.Submission == "memory-hungry") {
 			t.Errorf("%s: %s (%s), want %s", r.Submission, r.Verdict, out.Report.Notes[r.Submission], want[r.Submission])
@@ -242,14 +242,14 @@ func TestExamplePipeline(t *testing.T) {
 	if len(got.Summaries) != 3 || got.Summaries[0] != "Catches firmly every time, and" || got.Tokens != 39 || got.Stored != 1 {
 		t.Errorf("%+v", got)
 	}
-	// Without being allowed to, a workflow reaches nothing on this machine.
+	// Without permission, a workflow cannot connect to this machine.
 	_, stderr, code := pawl(t, environment(t), "run", "../../examples/pipeline.yaml", "--set", "server="+address, "--timeout", "20s")
 	if code != exit.Failed || !strings.Contains(stderr, "not a public address") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
 }
 
-// Without the interpreter a run says so, by name, before it begins.
+// Without the interpreter a run reports its name before it starts.
 func TestMissingInterpreterIsNamed(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")

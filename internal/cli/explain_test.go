@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/nobody"
 )
 
-// What the server or the system says is said again in terms of the command line: what to give, and where.
+// Errors of the server or the system are rewritten in terms of the command line: what to give, and where.
 func TestMessagesNameTheSettings(t *testing.T) {
 	t.Parallel()
 	const token = "a-token-that-is-long-enough"
@@ -54,7 +54,7 @@ func TestMessagesNameTheSettings(t *testing.T) {
 	}
 }
 
-// A state directory that cannot be read is named as such, though it is its configuration that is looked for first.
+// An unreadable state directory is reported as such, although its configuration is looked for first.
 func TestStateDirectoryOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if nobody.Runs(t) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// --tail prints the end of what one execution wrote.
+// --tail prints the end of one execution's output.
 func TestLogsTail(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")

@@ -23,7 +23,7 @@ const graded = `{"task_id": "HumanEval/0", "prompt": "def add(a, b):\n", "entry_
 {"task_id": "echo", "prompt": "# echo\n", "cases": [{"stdin": "1\n", "expect": "1\n"}, {"stdin": "", "args": ["a b"], "expect": "a b"}]}
 `
 
-// Programs of all kinds of problems, a right and a wrong one of each; the third of HumanEval/0 ends its process before it is tested.
+// For all kinds of problems, a right and a wrong program; the third of HumanEval/0 ends its process before it is tested.
 const programs = `{"task_id": "HumanEval/0", "completion": "    return a + b\n"}
 {"task_id": "HumanEval/0", "completion": "    return a - b\n"}
 {"task_id": "HumanEval/0", "completion": "    return 3\nimport os\nos._exit(0)\n"}
@@ -70,7 +70,7 @@ func TestGrade(t *testing.T) {
 		t.Errorf("%d lines of results, want one of the run and 24", n)
 	}
 
-	// A call that was killed has left three results and half a line; nothing is submitted anew, and the end is the same.
+	// A killed call has left three results and half a line; nothing is submitted again, and the final result is the same.
 	lines := strings.SplitAfter(string(whole), "\n")
 	if err := os.WriteFile(results, []byte(strings.Join(lines[:4], "")+lines[4][:20]), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestGrade(t *testing.T) {
 		t.Errorf("%d executions, want 24", len(all))
 	}
 
-	// What has no verdict runs again.
+	// A sample without a verdict runs again.
 	e := map[string]any{}
 	if err := json.Unmarshal([]byte(lines[1]), &e); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// served is the environment of commands that talk to a server of their own.
+// served is the environment of commands that use a new server.
 func served(t *testing.T) []string {
 	t.Helper()
 	env := environment(t)
@@ -20,7 +20,7 @@ func served(t *testing.T) []string {
 	return append(env, "PAWL_SERVER="+strings.TrimSpace(url))
 }
 
-// The commands of docs/inquiries.md work as they stand there.
+// The commands of docs/inquiries.md work as documented.
 func TestInquiryCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
@@ -32,7 +32,7 @@ func TestInquiryCommands(t *testing.T) {
 	}
 }
 
-// The commands of docs/waits.md work as they stand there.
+// The commands of docs/waits.md work as documented.
 func TestWaitCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")

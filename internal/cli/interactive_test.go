@@ -43,7 +43,7 @@ func write(t *testing.T, to io.Writer, text string) {
 	}
 }
 
-// sees waits until a pawl has passed on want, and no more.
+// sees waits until a pawl has forwarded exactly want.
 func (r *running) sees(t *testing.T, want string) {
 	t.Helper()
 	defer func() {
@@ -56,7 +56,7 @@ func (r *running) sees(t *testing.T, want string) {
 
 const counting = "import sys\nprint('ready? ', end='', flush=True)\nfor n, line in enumerate(sys.stdin, 1): print(n, line.strip())\nprint('over')\n"
 
-// Who attaches sees everything and types on; who leaves lets it go on.
+// A user who attaches sees everything and can continue to type; when the user leaves, the execution continues.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -86,7 +86,7 @@ func TestAttach(t *testing.T) {
 	write(t, other, "three\n")
 	third.sees(t, "3 three\n")
 	second.sees(t, "ready? 1 one\n2 two\n3 three\n")
-	write(t, keyboard, "four\n") // behind what the third has typed meanwhile
+	write(t, keyboard, "four\n") // after what the third has typed meanwhile
 	third.sees(t, "3 three\n4 four\n")
 	if !strings.Contains(second.err.String(), "another terminal types, too") {
 		t.Errorf("the second has not been told of the third: %s", second.err.String())
@@ -127,7 +127,7 @@ func TestInterruptWhileTyping(t *testing.T) {
 	}
 }
 
-// When the process that had the engine is gone, the command that types takes over, and the program reads everything again.
+// When the process that had the engine is gone, the typing command takes over, and the program reads all its input again.
 func TestTypingTakesOver(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

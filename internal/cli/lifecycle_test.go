@@ -24,7 +24,7 @@ type running struct {
 	out, err watched
 }
 
-// watched is what a process writes, to be looked at meanwhile.
+// watched is a process's output, which can be read meanwhile.
 type watched struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -65,8 +65,8 @@ func startReading(t *testing.T, env []string, stdin io.Reader, args ...string) *
 	return r
 }
 
-// patience is how long a test waits for what a program says or does when it has started, which takes seconds on a
-// machine that is not busy. The programs that are waited for sleep for 50 seconds.
+// patience is how long a test waits for a started program's output or action, which takes seconds on an idle machine. The programs that
+// tests wait for sleep for 50 seconds.
 const patience = 45 * time.Second
 
 // within waits until ok holds.
@@ -86,7 +86,7 @@ func within(t *testing.T, d time.Duration, what string, ok func() bool) {
 
 // code waits for the end and returns the exit code.
 func (r *running) code() int {
-	_ = r.Wait() // the exit code says it
+	_ = r.Wait() // the exit code has the result
 	return r.ProcessState.ExitCode()
 }
 
@@ -144,7 +144,7 @@ func executions(t *testing.T, env []string, args ...string) []api.Execution {
 	return all
 }
 
-// The first Ctrl-C cancels, and pawl leaves when nothing is left running.
+// The first Ctrl-C cancels, and pawl exits when nothing runs any more.
 func TestInterruptCancels(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -169,7 +169,7 @@ func TestInterruptCancels(t *testing.T) {
 	}
 }
 
-// A process that was killed loses nothing: the next one says that it resumes, and the work ends as it would have.
+// A killed process loses nothing: the next one reports that it resumes, and the work ends as it would have.
 func TestKilledRunIsResumed(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -182,7 +182,7 @@ func TestKilledRunIsResumed(t *testing.T) {
 	_ = r.Wait()
 	within(t, 10*time.Second, "the sandbox dies with its worker", func() bool { return aliveWith(t, mark) == 0 })
 
-	// Commands that only look do not run anything, and say so.
+	// Commands that only read run nothing, and say so.
 	_, errs, code := pawl(t, env, "logs", "-f", executions(t, env, "--workflow", executions(t, env)[0].ID)[0].ID)
 	if code != exit.OK || !strings.Contains(errs, "no pawl run or pawl server is working") {
 		t.Errorf("logs -f: exit code %d: %s", code, errs)
@@ -205,7 +205,7 @@ func TestKilledRunIsResumed(t *testing.T) {
 	}
 }
 
-// A second pawl on the same state directory works with the engine of the first, and takes over when that is killed.
+// A second pawl on the same state directory uses the engine of the first, and takes over when that is killed.
 func TestSecondRunJoinsAndTakesOver(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -239,7 +239,7 @@ func TestSecondInterruptKills(t *testing.T) {
 	pawl(t, env, "apply", writeFile(t, "q.yaml", "name: q\ntasks: {a: {action: sleep, with: {for: 100}}}"))
 	r := start(t, env, "run", "q")
 	within(t, patience, "it runs", func() bool { return strings.Contains(r.err.String(), "q@1  running") })
-	// The engine is stopped, as if it hung: nobody confirms anything.
+	// The engine is stopped, as if it hung, and confirms nothing.
 	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestSecondInterruptKills(t *testing.T) {
 	}
 }
 
-// A command that only looks at the state directory does not keep a server from starting.
+// A command that only reads the state directory does not prevent a server from starting.
 func TestServerWaitsForLookers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	lock, err := instance.LockState(dir)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// A local server listens on no address, lends its engine to commands of the same user, and ends by itself when the last has left.
+// A local server listens on no address, lets commands of the same user use its engine, and ends by itself after the last has left.
 func TestLocalServer(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -32,7 +32,7 @@ func TestLocalServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Longer than the server lingers: it must stay for the command that has joined.
+	// This is longer than the server lingers: it must stay for the command that has joined.
 	program := filepath.Join(t.TempDir(), "program.sh")
 	if err := os.WriteFile(program, []byte("sleep 4; echo here\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -14,11 +14,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// actAsPawl makes the test binary be pawl: the tests run it as its users do, race detector included. Its value is the process of
-// the tests, with which this one ends.
+// actAsPawl makes the test binary act as pawl: the tests run it as its users do, including the race detector. Its value is the process id
+// of the tests, with which this process ends.
 const actAsPawl = "TEST_ACTS_AS_PAWL"
 
-// bin is a directory with a pawl in it.
+// bin is a directory that contains a pawl.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		go programtest.EndWith(parent)
 		os.Exit(Main(os.Args[1:]))
 	}
-	// These tests wait for programs most of the time: with as many side by side as there are processors, two took 14 minutes.
+	// These tests mostly wait for programs: with as many in parallel as there are processors, two processors took 14 minutes.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -55,7 +55,7 @@ func withPawl(run func() int) (int, error) {
 	return run(), nil
 }
 
-// environment is what pawl runs with: a state directory of its own, and nothing of the configuration of the user who tests.
+// environment is the environment for pawl: with its own state directory, and without the configuration of the user who runs the tests.
 func environment(t *testing.T) []string {
 	t.Helper()
 	dir := programtest.ConfigHome(t)
@@ -63,7 +63,7 @@ func environment(t *testing.T) []string {
 		"PAWL_RUNTIME="+runtimeHere(), "PAWL_ALLOW_DEGRADED=true", "XDG_CONFIG_HOME="+dir, "PAWL_SERVER=", "PAWL_TOKEN=", "PAWL_CONFIG=")
 }
 
-// runtimeHere is the sandbox where there is one. The programs of these tests may be trusted.
+// runtimeHere is the sandbox if there is one. The programs of these tests may be trusted.
 func runtimeHere() string {
 	if runtime.GOOS == "linux" {
 		return "sandbox"
@@ -71,7 +71,7 @@ func runtimeHere() string {
 	return "process"
 }
 
-// need skips a test whose tools this machine lacks, except where everything must be tested.
+// need skips a test if this machine lacks its tools, except in CI.
 func need(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -105,7 +105,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", os.Getenv("HOME"))
 			env.Setenv("PAWL_STATE_DIR", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("PAWL_RUNTIME", runtimeHere())
-			env.Setenv("PAWL_ALLOW_DEGRADED", "true") // what these scripts run may be trusted
+			env.Setenv("PAWL_ALLOW_DEGRADED", "true") // these scripts only run trusted programs
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("ROOT", root)
 			return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// manyTasks writes tasks as HumanEval has them, those of HumanEval where they are here, and two that fail. It returns the file and how
-// many are right.
+// manyTasks writes tasks in the format of HumanEval: those of HumanEval if present, and two that fail. It returns the file and the number
+// of right ones.
 func manyTasks(t *testing.T) (path string, right int) {
 	t.Helper()
 	const given = "../../../shared/data/humaneval.jsonl"
@@ -42,7 +42,7 @@ func manyTasks(t *testing.T) (path string, right int) {
 	return path, right
 }
 
-// A run of many evaluations takes a client one submission and one stream, and the command line can wait for it.
+// For a run of many evaluations, a client needs one submission and one stream, and the command line can wait for it.
 func TestExampleGradeMany(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
@@ -68,7 +68,7 @@ func TestExampleGradeMany(t *testing.T) {
 	}))
 	defer front.Close()
 
-	for round := range 2 { // the second submits nothing anew
+	for round := range 2 { // the second submits nothing again
 		cmd := exec.CommandContext(t.Context(), "python3", "../../examples/grade_many.py", tasks, "17")
 		cmd.Env = append(env, "PAWL_SERVER="+front.URL)
 		var out, errs watched
@@ -140,7 +140,7 @@ func TestExampleGradeMany(t *testing.T) {
 	}
 }
 
-// The commands of docs/evaluations.md about many programs work as they stand there.
+// The commands of docs/evaluations.md about many programs work as documented.
 func TestManyCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// describe --timeline names the worker of each attempt, with what it waited and ran; as JSON it is the API's.
+// describe --timeline shows the worker of each attempt, with its waiting and running times; as JSON it is the API's timeline.
 func TestDescribeTimeline(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

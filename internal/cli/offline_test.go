@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// Without a server pawl validate finds what the files say of one another, and names what it could not check.
+// Without a server pawl validate finds contradictions between files, and lists what it could not check.
 func TestValidateOffline(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestValidateOffline(t *testing.T) {
 	}
 }
 
-// What people type from habit is answered with what to type.
+// Commands of other tools get an answer with the right command.
 func TestOtherCommands(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// The configuration and the commands of docs/evaluations.md about packages work as they stand there.
+// The configuration and the commands of docs/evaluations.md about packages work as documented.
 func TestPackageCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// The server says where its page is, pawl ui says the same, and the page is there.
+// The server prints the address of its page, pawl ui prints the same, and the page is there.
 func TestThePageHasAnAddress(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// A server whose listener is gone ends, and says so.
+// A server whose listener is gone ends, and reports it.
 func TestServerEndsWithItsListener(t *testing.T) {
 	var out, errs watched
 	listeners := make(chan net.Listener, 1)
@@ -44,7 +44,7 @@ func TestServerEndsWithItsListener(t *testing.T) {
 	}
 }
 
-// spoil takes the table of sessions out of a database: nothing is found wrong when it is opened, and the engine cannot start.
+// spoil removes the table of sessions from a database: opening it finds no fault, but the engine cannot start.
 func spoil(t *testing.T, env []string) {
 	t.Helper()
 	need(t, "python3")
@@ -66,7 +66,7 @@ c.commit()`, path).CombinedOutput()
 	}
 }
 
-// An engine that cannot start ends the server or command that it is a part of, with the reason.
+// An engine that cannot start ends its server or command, with the reason.
 func TestEngineThatCannotStart(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.py")
@@ -101,7 +101,7 @@ func (r *running) ends(t *testing.T, within time.Duration) int {
 	}
 }
 
-// A worker that the server refuses ends, be it from the start or when its token is taken away.
+// A worker that the server refuses ends, whether at the start or when its token is revoked.
 func TestRefusedWorker(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -137,7 +137,7 @@ func TestRefusedWorker(t *testing.T) {
 	if code := worker.ends(t, time.Minute); code != exit.General || !strings.Contains(worker.err.String(), "refuses the token") {
 		t.Errorf("exit code %d: %s", code, worker.err.String())
 	}
-	// The server that refused it goes on.
+	// The server that refused the worker still works.
 	res, err := http.Get(url + "/healthz")
 	if err != nil || res.StatusCode != 200 {
 		t.Errorf("%v, %v", res, err)
@@ -152,7 +152,7 @@ func TestRefusedWorker(t *testing.T) {
 	}
 }
 
-// The first signal lets what runs go on for its grace, the second ends the server at once.
+// The first signal leaves running work its grace period, the second ends the server at once.
 func TestSecondSignalEndsAServer(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/pause.md work as they stand there.
+// The commands of docs/pause.md work as documented.
 func TestPauseCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
@@ -22,7 +22,7 @@ func TestPauseCommands(t *testing.T) {
 	}
 }
 
-// What cannot be paused is refused with what to do.
+// An attempt to pause something that cannot be paused is refused with the fix.
 func TestPauseMistakes(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

@@ -14,15 +14,14 @@ import (
 
 var readmeBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```")
 
-// What a test runs before and after a block of commands is beside it in comments, which a page does not show: the start of a server, and
-// its end.
+// Commands that a test runs before and after a block are in comments beside it, which a rendered page does not show: the start of a
+// server, and its end.
 var (
 	hiddenFirst = regexp.MustCompile("(?s)<!-- first:\n```sh\n(.*?)```\n-->(.*?```sh\n)")
 	hiddenLast  = regexp.MustCompile("(?s)```\n\n<!-- last:\n```sh\n(.*?)```\n-->")
 )
 
-// documented are the blocks of commands and documents in a file of docs, or in the section with this title; as many as there should
-// be.
+// documented are the blocks of commands and documents in a file of docs, or in the section with this title; their number must be want.
 func documented(t *testing.T, file, title string, want int) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/" + file)
@@ -44,8 +43,8 @@ func documented(t *testing.T, file, title string, want int) []string {
 	return blocks
 }
 
-// followed runs commands as they stand in a document, in a checkout, and returns what they wrote. What they keep in /tmp goes into
-// scratch, and port stands for 7411.
+// followed runs the commands of a document in a checkout, and returns their output. Files in /tmp go into scratch, and port replaces
+// 7411.
 func followed(t *testing.T, commands, scratch, port string) string {
 	t.Helper()
 	script := strings.NewReplacer("/tmp/", scratch+"/", "7411", port).Replace(commands)
@@ -58,7 +57,7 @@ func followed(t *testing.T, commands, scratch, port string) string {
 	return string(out)
 }
 
-// The commands of the README work as they stand there, in their order, in a checkout.
+// The commands of the README work as documented, in order, in a checkout.
 func TestReadmeCommands(t *testing.T) {
 	need(t, "python3", "bash", "node", "curl")
 	text, err := os.ReadFile("../../README.md")

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/repeat.md work as they stand there, and say what is shown there.
+// The commands of docs/repeat.md work as documented, with the documented output.
 func TestRepeatDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/replay.md work as they stand there, and say what is shown there.
+// The commands of docs/replay.md work as documented, with the documented output.
 func TestReplayDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "sed", "xargs")

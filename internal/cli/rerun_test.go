@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/rerun.md work as they stand there, and say what is shown there.
+// The commands of docs/rerun.md work as documented, with the documented output.
 func TestRerunDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "sed")
@@ -98,7 +98,7 @@ func TestRerunCommand(t *testing.T) {
 	}
 }
 
-// Commands that start executions and do not stay say that there is no server for them, and what to do; what they name does it.
+// Commands that start executions and exit report that there is no server for them, and what to do; the commands that they name work.
 func TestLeftWithoutServer(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

@@ -24,10 +24,10 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
 
-// restarting is a server, and a worker elsewhere that is killed and started again.
+// restarting is a server, and a worker in another process that is killed and restarted.
 type restarting struct {
 	t      *testing.T
-	env    []string // of the server and of commands
+	env    []string // for the server and commands
 	url    string
 	worker []string // its command line
 	now    *running
@@ -61,8 +61,8 @@ func (r *restarting) submit(text string) *running {
 	return start(r.t, r.env, "run", writeFile(r.t, "work.yaml", text), "--server", r.url, "-o", "json")
 }
 
-// client asks the server without a process. These tests look every 20 ms for as long as a lease lasts: a pawl for each look took
-// 25 ms of a processor.
+// client makes calls to the server without starting a process. These tests poll every 20 ms for as long as a lease lasts: a pawl for each
+// poll would take 25 ms of processor time.
 func (r *restarting) client() *client.Client {
 	r.t.Helper()
 	c, err := client.New(r.url)
@@ -91,7 +91,7 @@ func (r *restarting) task() api.Execution {
 	return api.Execution{}
 }
 
-// written is how many bytes a stream of an execution's only attempt has so far.
+// written is the number of bytes that a stream of an execution's only attempt has so far.
 func (r *restarting) written(id, stream string) (size int64) {
 	r.t.Helper()
 	summary, err := r.client().LogSummary(r.t.Context(), id, 0)
@@ -106,7 +106,7 @@ func (r *restarting) written(id, stream string) (size int64) {
 	return size
 }
 
-// log is what a stream of the task holds, in one attempt.
+// log is a stream of the task, of one attempt.
 func (r *restarting) log(id, stream string) string {
 	out, errs, code := pawl(r.t, r.env, "logs", id, "--server", r.url, "--stream", stream)
 	if code != exit.OK {
@@ -119,7 +119,7 @@ func containersOf(t *testing.T, id string) []string {
 	return dockertest.Containers(t, dockertest.Engine(t), "run.pawl.execution="+id)
 }
 
-// letGo makes the file that the only container of an execution waits for.
+// letGo creates the file that the only container of an execution waits for.
 func letGo(t *testing.T, id string) {
 	t.Helper()
 	engine := dockertest.Client(t, dockertest.Engine(t))
@@ -153,7 +153,7 @@ tasks:
 
 const waited = "one \xff\ntwo\nend"
 
-// run submits what waits and returns its task once it has written its first line.
+// runs submits a waiting program and returns its task once it has written its first line.
 func (r *restarting) runs() (*running, string) {
 	r.t.Helper()
 	command := r.submit(waits)
@@ -168,7 +168,7 @@ func (r *restarting) runs() (*running, string) {
 	return command, id
 }
 
-// ends checks the end: everything that the program wrote, once, in the attempt given, and nothing left.
+// ends checks the end: all output of the program exactly once, in the given attempt, and nothing left.
 func (r *restarting) ends(command *running, id string, attempt int) {
 	r.t.Helper()
 	if code := command.code(); code != exit.OK {
@@ -204,7 +204,7 @@ func (r *restarting) ends(command *running, id string, attempt int) {
 	within(r.t, patience, "nothing is left", func() bool { return len(containersOf(r.t, id)) == 0 })
 }
 
-// A worker that is killed and started again goes on with its container as if nothing had happened.
+// A worker that is killed and restarted continues with its container without a visible effect.
 func TestRestartedWorkerTakesUpItsContainers(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]bool{"it goes on": false, "it has ended meanwhile": true} {
@@ -237,7 +237,7 @@ func TestRestartedWorkerTakesUpItsContainers(t *testing.T) {
 	}
 }
 
-// A server on PostgreSQL is a worker like any other.
+// A server on PostgreSQL is also such a worker.
 func TestRestartedServerTakesUpItsContainers(t *testing.T) {
 	t.Parallel()
 	env := withEngine(t)
@@ -322,7 +322,7 @@ func TestLogOfARestartedWorker(t *testing.T) {
 			return now > before || x.Status == api.Completed
 		})
 		if now > int64(out.Len()*3/4) {
-			break // a worker that dies after the program's end and before its report has been taken costs the attempt
+			break // a worker that dies between the program's end and the receipt of its report loses the attempt
 		}
 		r.kill()
 		r.begin()
@@ -341,7 +341,7 @@ func TestLogOfARestartedWorker(t *testing.T) {
 	}
 }
 
-// writtenByTask is how many bytes the task has written to standard output so far; none before it runs.
+// writtenByTask is the number of bytes that the task has written to standard output; 0 before it runs.
 func (r *restarting) writtenByTask(x *api.Execution) int64 {
 	r.t.Helper()
 	if *x = r.task(); x.ID == "" {
@@ -350,7 +350,7 @@ func (r *restarting) writtenByTask(x *api.Execution) int64 {
 	return r.written(x.ID, "stdout")
 }
 
-// What was cancelled while no worker was there is ended by the next one, and only then is it cancelled.
+// An execution that is cancelled while no worker is there is ended by the next one, and only then is it cancelled.
 func TestCancelledWhileNobodyWorks(t *testing.T) {
 	t.Parallel()
 	r := newRestarting(t, "5m", withEngine(t), "--runtime", "sandbox,docker")
@@ -375,10 +375,10 @@ func TestCancelledWhileNobodyWorks(t *testing.T) {
 	}
 }
 
-// When the lease has run out the attempt is over: the container goes, and the next attempt has one of its own.
+// When the lease has expired the attempt is over: the container is removed, and the next attempt has its own.
 func TestContainerOfALostSession(t *testing.T) {
 	t.Parallel()
-	// A second is less than a busy machine needs at times to start a worker and let it renew: then the next attempts are lost as well.
+	// A busy machine sometimes needs more than a second to start a worker and let it renew: then the next attempts would be lost as well.
 	r := newRestarting(t, "10s", withEngine(t), "--runtime", "sandbox,docker")
 	command, id := r.runs()
 	first := containersOf(t, id)
@@ -393,7 +393,7 @@ func TestContainerOfALostSession(t *testing.T) {
 	r.ends(command, id, 2)
 }
 
-// What dies with its worker is tried again as soon as that is back.
+// Work that dies with its worker is tried again as soon as the worker is back.
 func TestRestartedWorkerGivesUpTheRestAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRestarting(t, "5m", environment(t))
@@ -412,8 +412,7 @@ func TestRestartedWorkerGivesUpTheRestAtOnce(t *testing.T) {
 	}
 }
 
-// A worker that is told twice to stop lets go of everything and says nothing of it: what it kills on its way out was
-// nobody's wish to cancel.
+// A worker that gets two stop signals abandons everything without a report: the programs that it kills were not cancelled by a user.
 func TestWorkerStoppedTwice(t *testing.T) {
 	t.Parallel()
 	const mark, tasks = "mark-of-the-stopped", 6

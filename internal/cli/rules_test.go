@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Files with rules go behind those with the actions that they name, and what a rule has made of a signal is listed.
+// Files with rules are applied after those with the actions that they name, and the result of a rule for a signal is listed.
 func TestRuleCommands(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), environment(t)

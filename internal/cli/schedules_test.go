@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/schedules.md work as they stand there.
+// The commands of docs/schedules.md work as documented.
 func TestScheduleCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
@@ -24,7 +24,7 @@ func TestScheduleCommands(t *testing.T) {
 	}
 }
 
-// Files with schedules go behind those with the actions that they name, and a schedule is found by its name.
+// Files with schedules are applied after those with the actions that they name, and a schedule can be found by its name.
 func TestScheduleFiles(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), environment(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The three paths of docs/start.md work as they stand there, each in a state directory of its own.
+// The three paths of docs/start.md work as documented, each in its own state directory.
 func TestStartDocument(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl", "python3")

@@ -17,12 +17,12 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// programsEach is how many programs each of eight processes runs on one state directory, one after another: 8 in make test, and
+// programsEach is the number of programs that each of eight processes runs on one state directory, one after another: 8 in make test, and
 // 60 with: go test ./internal/cli -run TestManyAtOnce -together 60
 var programsEach = flag.Int("together", 8, "how many programs each of eight callers of pawl eval runs on one state directory")
 
-// Commands on one state directory at the same time, as xargs -P or make -j start them, run each program once, and each prints
-// what its own program has written. The process with the engine is one of them, and its own program is one of the first to end.
+// Concurrent commands on one state directory, as xargs -P or make -j start them, run each program once, and each prints the output of its
+// own program. One of them has the engine, and its own program is one of the first to end.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -65,15 +65,15 @@ func TestManyAtOnce(t *testing.T) {
 
 const announced = "stays until they have ended"
 
-// slow is a program that runs for some seconds after it has written something.
+// slow is a program that runs for some seconds after its first output.
 func slow(seconds string) string {
 	return "import sys, time\nprint('start', flush=True)\ntime.sleep(" + seconds + ")\nprint('end')\n"
 }
 
-// gated is a program that ends when it is told to by a line of standard input.
+// gated is a program that ends when it reads a line from standard input.
 const gated = "import sys\nprint('start', flush=True)\nsys.stdin.readline()\nprint('end')\n"
 
-// startGated starts pawl eval of a gated program, and returns how to let the program end.
+// startGated starts pawl eval of a gated program, and returns a function that lets the program end.
 func startGated(t *testing.T, env []string, source string) (r *running, end func()) {
 	t.Helper()
 	stdin, line, err := os.Pipe()
@@ -89,8 +89,8 @@ func startGated(t *testing.T, env []string, source string) (r *running, end func
 	}
 }
 
-// A command whose own program has ended, and whose process has the engine, stays for the commands that have joined it, says so,
-// and ends with the exit code of its own program.
+// A command whose own program has ended, and whose process has the engine, stays for the commands that have joined it, says so, and exits
+// with the exit code of its own program.
 func TestHolderStaysForOthers(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -109,7 +109,7 @@ func TestHolderStaysForOthers(t *testing.T) {
 	}
 }
 
-// A command that only follows something does not keep the engine's process from ending.
+// A command that only follows something does not keep the engine's process running.
 func TestFollowersKeepNothing(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -127,15 +127,15 @@ func TestFollowersKeepNothing(t *testing.T) {
 	}
 }
 
-// An interrupted holder leaves, and another process takes the engine over: its program begins again, and its standard output is
-// that of one attempt.
+// An interrupted holder exits, and another process takes over the engine: its program starts again, and its standard output is that of
+// one attempt.
 func TestOutputOfALostAttempt(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	holder, end := startGated(t, env, gated)
 	within(t, patience, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
 	same := start(t, env, "eval", writeFile(t, "same.py", slow("8")))
-	// The pid is not the same in two attempts: each sandbox numbers processes alike, but the time goes on.
+	// The pid may be the same in two attempts, because each sandbox numbers processes alike, but the time differs.
 	other := start(t, env, "eval", writeFile(t, "other.py", "import time\nprint(time.time_ns(), flush=True)\ntime.sleep(8)\nprint('end')\n"))
 	within(t, patience, "the others run", func() bool {
 		return strings.Contains(same.out.String(), "start") && strings.Contains(other.out.String(), "\n")
@@ -146,7 +146,7 @@ func TestOutputOfALostAttempt(t *testing.T) {
 	if err := holder.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := holder.code(); code != exit.OK { // its own program has ended well
+	if code := holder.code(); code != exit.OK { // its own program has succeeded
 		t.Errorf("holder: exit code %d\n%s", code, holder.err.String())
 	}
 	if code := same.code(); code != exit.OK || same.out.String() != "start\nend\n" || !strings.Contains(same.err.String(), "attempt 2 begins") {
@@ -157,7 +157,7 @@ func TestOutputOfALostAttempt(t *testing.T) {
 	}
 }
 
-// A process that ends while a submission to it is unanswered is replaced: the submission is repeated with the next engine.
+// If a process ends while a submission to it is unanswered, the submission is repeated with the next engine.
 func TestHolderEndsDuringASubmission(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")

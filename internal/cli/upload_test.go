@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// ownDatabase makes a database on the tests' PostgreSQL, which is gone when the test ends, and returns its DSN.
+// ownDatabase creates a database on the tests' PostgreSQL, which is dropped at the end of the test, and returns its DSN.
 func ownDatabase(t *testing.T) string {
 	t.Helper()
 	dsn := os.Getenv("PAWL_TEST_POSTGRES")
@@ -66,7 +66,7 @@ func serving(t *testing.T, env []string, args ...string) (*running, string) {
 	return r, strings.TrimSpace(strings.Fields(at)[0])
 }
 
-// big writes a file of n bytes, no two lines of which are the same.
+// big writes a file of n bytes without equal lines.
 func big(t *testing.T, name string, n int) (path, sum string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -82,8 +82,8 @@ print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())
 for name in sys.argv[1:]: print(hashlib.sha256(open(name, 'rb').read()).hexdigest())
 `
 
-// Inputs beyond what a request may have reach the program, whichever process runs it: the command's own engine, a server on SQLite, and
-// a worker elsewhere of a server on PostgreSQL.
+// Inputs larger than a request allows reach the program, whichever process runs it: the command's own engine, a server on SQLite, and
+// another worker of a server on PostgreSQL.
 func TestLargeInputs(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
@@ -126,7 +126,7 @@ func TestLargeInputs(t *testing.T) {
 	}
 }
 
-// What comes on standard input and cannot be read twice is uploaded as well.
+// Standard input that cannot be read twice is uploaded as well.
 func TestLargeStandardInput(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -149,7 +149,7 @@ func TestLargeStandardInput(t *testing.T) {
 	}
 }
 
-// Files keep their directories; two that would be placed under one name are refused with both paths.
+// Files keep their directories; two files with the same name in the request are refused with both paths.
 func TestFilesKeepTheirDirectories(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
@@ -172,7 +172,7 @@ func TestFilesKeepTheirDirectories(t *testing.T) {
 	here := func(args ...string) (string, int) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "pawl"), append([]string{"eval", "main.py"}, args...)...)
 		cmd.Env, cmd.Dir = env, dir
-		out, _ := cmd.CombinedOutput() // the exit code says it
+		out, _ := cmd.CombinedOutput() // the exit code has the result
 		return string(out), cmd.ProcessState.ExitCode()
 	}
 	all := "7 ['./main.py', './pkg/__init__.py', './pkg/run.sh', './pkg/sub.py', './pkg/util.py'] True\n"
@@ -205,7 +205,7 @@ func TestFilesKeepTheirDirectories(t *testing.T) {
 	}
 }
 
-// A program that is typed more than it may be given ends at once, and the command says why.
+// A program that gets more input than it may ends at once, and the command says why.
 func TestTooMuchTyped(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// The database is verified by every process that may open it: the command itself, or the server that works on it.
+// Every process that may open the database can verify it: the command itself, or the server that works on it.
 func TestDoctorVerify(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// What no worker can start says so within seconds, and what would help.
+// An execution that no worker can start is reported within seconds, with what would help.
 func TestWhatDoesNotStartIsExplained(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// The commands of docs/webhooks.md work as they stand there.
+// The commands of docs/webhooks.md work as documented.
 func TestWebhookCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")
@@ -23,7 +23,7 @@ func TestWebhookCommands(t *testing.T) {
 	}
 }
 
-// The commands of docs/receiving.md work as they stand there: an alert that is sent twice and ends runs its remedy once.
+// The commands of docs/receiving.md work as documented: an alert that is sent twice and ends runs its remedy once.
 func TestReceivingCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "curl")

@@ -72,7 +72,7 @@ func TestTolerances(t *testing.T) {
 	}
 }
 
-// What is the same number, with a tolerance of 1e-9 of either kind and without any.
+// Equal and different numbers, with a tolerance of 1e-9 of either kind and without one.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	ones := strings.Repeat("1", 20_000)
@@ -162,7 +162,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// What a number costs to compare does not grow with its exponent.
+// The cost of comparing a number does not grow with its exponent.
 func BenchmarkNumbers(b *testing.B) {
 	for name, pair := range map[string][2]string{
 		"plain": {"3.14159265", "3.14159266"}, "exponents": {"1e-999999999 ", "0 "}, "long": {"0." + strings.Repeat("7", 990), "0.7777777"},
@@ -209,13 +209,13 @@ func TestWithin(t *testing.T) {
 	})
 }
 
-// text draws words and white space, so that texts that differ in little are frequent.
+// text draws words and white space, so that texts with few differences are frequent.
 func text(t *rapid.T, label string) []byte {
 	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "1", "1.0", "1e9", "-0", "nan", "é", "\xff", "\x00", " ", "\n", "\t", "\r\n", "\u00a0", "\v"}), 0, 12).Draw(t, label)
 	return []byte(strings.Join(parts, ""))
 }
 
-// oracle says by plain means whether a mode takes two texts for the same.
+// oracle decides in a simple way whether a mode accepts two texts as equal.
 func oracle(m Mode, got, want []byte) bool {
 	switch m {
 	case Exact:

@@ -12,7 +12,7 @@ func TestValues(t *testing.T) {
 	for _, c := range []struct {
 		rule      Rule
 		got, want string
-		say       string // empty: they are the same
+		say       string // empty: they are equal
 	}{
 		{got: `1`, want: `1`},
 		{got: `1.0`, want: `1`},
@@ -66,7 +66,7 @@ func jsonValues(depth int) *rapid.Generator[any] {
 	return rapid.OneOf(leaf, rapid.SliceOfN(jsonValues(depth-1), 0, 3).AsAny(), rapid.MapOfN(rapid.StringN(0, 2, -1), jsonValues(depth-1), 0, 3).AsAny())
 }
 
-// A value is itself, however it is indented, and is another one where their JSON, with names in order, differs.
+// A value equals itself in any indentation, and differs from another one if their JSON, with sorted names, differs.
 func TestValuesAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := jsonValues(2).Draw(t, "a"), jsonValues(2).Draw(t, "b")

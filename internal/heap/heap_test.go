@@ -15,7 +15,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// A heap that grows beyond the room is collected as Go does it, and one that has shrunk is not.
+// A heap that grows beyond room is collected like Go's default, and one that has shrunk is not.
 func TestGrow(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(100)

@@ -63,7 +63,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// Letters tell at a glance that a name is not near. The distances of all names say the same.
+// The letter sets only skip names that are not near. The result is the same as by the distances of all names.
 func TestNearestOfManyIsTheNearestByDistance(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// startsForever names the environment variable with which this test binary starts a process and waits for it.
+// startsForever names the environment variable that makes this test binary start a process and wait for it.
 const startsForever = "PROGRAMTEST_STARTS_FOREVER"
 
 // A process that the test binary has started ends when the binary is killed.
@@ -55,7 +55,7 @@ func TestStartEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// running reports whether there is such a process and it is no zombie, which the init of a container may never reap.
+// running reports whether a process exists and is not a zombie, which the init of a container may never reap.
 func running(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")

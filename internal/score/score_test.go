@@ -28,7 +28,7 @@ func TestPassAt(t *testing.T) {
 	}
 }
 
-// The product is 1 - C(n-c, k) / C(n, k), which overflows for a few hundred programs when it is computed as it stands.
+// The product equals 1 - C(n-c, k) / C(n, k), whose direct computation overflows for a few hundred programs.
 func TestPassAtKIsTheBinomial(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

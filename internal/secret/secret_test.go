@@ -61,7 +61,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What verifies requests to webhooks is not given out for servers, and the other way round.
+// A secret that verifies requests to webhooks is not given out for servers, and vice versa.
 func TestGrantsAreApart(t *testing.T) {
 	t.Setenv("IN", "verifies")
 	t.Setenv("OUT", "signs")

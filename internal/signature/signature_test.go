@@ -13,8 +13,8 @@ import (
 
 const slackBody = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
 
-// vector is a request whose signature Pawl did not make: the examples that Standard Webhooks, GitHub and Slack publish, and for
-// Stripe, which publishes none, one made with openssl dgst -sha256 -hmac.
+// vector is a request that Pawl did not sign: the published examples of Standard Webhooks, GitHub and Slack, and for Stripe, which
+// publishes none, one made with openssl dgst -sha256 -hmac.
 type vector struct {
 	name   string
 	hook   signature.Hook
@@ -64,7 +64,7 @@ func TestVectors(t *testing.T) {
 			if got, err := verify([]string{v.secret}, v.header, v.body, now); err != nil || got.ID != v.want.ID || !got.At.Equal(v.want.At) || got.Signed != v.want.Signed || got.Sum == [32]byte{} {
 				t.Fatalf("%+v, %v, want %+v", got, err, v.want)
 			}
-			// Both secrets are good while one replaces the other.
+			// Both secrets are accepted during a rotation.
 			if _, err := verify([]string{"bmV3c2VjcmV0", v.secret}, v.header, v.body, now); err != nil {
 				t.Errorf("beside another secret: %v", err)
 			}
@@ -76,7 +76,7 @@ func TestVectors(t *testing.T) {
 				refused(t, signature.Garbled, func() error { _, err := verify([]string{v.secret}, twice, v.body, now); return err })
 				less := v.header.Clone()
 				less.Del(name)
-				if name == "X-Github-Delivery" { // which GitHub does not sign
+				if name == "X-Github-Delivery" { // GitHub does not sign it
 					continue
 				}
 				refused(t, signature.Missing, func() error { _, err := verify([]string{v.secret}, less, v.body, now); return err })
@@ -160,7 +160,7 @@ func TestTimesOfAHeader(t *testing.T) {
 	h := signature.Hook{Scheme: signature.HMAC, Header: "x-sign", Signed: "{timestamp}{body}", Timestamp: "x-time"}
 	want := time.Unix(1763000000, 0).UTC()
 	for _, text := range []string{"1763000000", "1763000000000", "2025-11-13T02:13:20Z", "2025-11-13T03:13:20+01:00"} {
-		// The text is signed as it stands, whatever its form.
+		// The signed text is used as it is, whatever its form.
 		raw := signature.Hook{Scheme: signature.HMAC, Header: "x-sign", Signed: text + "{body}"}
 		fields, err := signature.Sign(&raw, "s", "", want, []byte("b"))
 		if err != nil {
@@ -220,7 +220,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Whatever a sender writes, Verify neither panics nor accepts what it was not given the secret for.
+// For any request, Verify neither panics nor accepts one that was not signed with the secret.
 func FuzzVerify(f *testing.F) {
 	names := []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "X-Hub-Signature-256", "X-Github-Delivery", "Stripe-Signature",
 		"X-Slack-Request-Timestamp", "X-Slack-Signature", "X-Sign", "X-Time"}
@@ -252,7 +252,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// Signed content is verified, however odd it is.
+// Signed content is verified, whatever it is.
 func FuzzSign(f *testing.F) {
 	f.Add("msg_1", int64(1614265330), []byte("{}"), "{id}.{timestamp}.{body}")
 	f.Add("a.b", int64(0), []byte("{body}{id}"), "{body}{timestamp}{id}")
@@ -279,7 +279,7 @@ func FuzzSign(f *testing.F) {
 	})
 }
 
-// A request of scheme token, bearer or basic has the secret itself.
+// A request of scheme token, bearer or basic contains the secret itself.
 func TestSharedSecrets(t *testing.T) {
 	basic := func(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 	token, bearer := signature.Hook{Scheme: signature.Token, Header: "X-Gitlab-Token"}, signature.Hook{Scheme: signature.Bearer}

@@ -16,13 +16,13 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// shaky is a shelf that cannot be reached every other time, and breaks off when it is read.
+// shaky is a shelf that is unreachable every other time, and breaks off reads.
 type shaky struct {
 	shelf
 	mu    sync.Mutex
 	calls int
 	why   error // what it says then
-	most  int   // bytes that it gives at a time
+	most  int   // bytes per read
 }
 
 func (s *shaky) fails() error {
@@ -57,7 +57,7 @@ func (s *shaky) Get(ctx context.Context, name string, offset int64) (io.ReadClos
 	return io.NopCloser(io.MultiReader(bytes.NewReader(all[:s.most]), iotest.ErrReader(s.why))), nil
 }
 
-// What cannot reach the blobs is tried again: files go whole, and what is fetched goes on where it broke off.
+// If blobs are unreachable, the worker retries: files are stored completely, and a download continues where it broke off.
 func TestShakyBlobs(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -74,7 +74,7 @@ func TestShakyBlobs(t *testing.T) {
 	}
 }
 
-// What is refused is not tried again, and says why; a file that was refused is named as such.
+// A refusal is not retried, and has its reason; a refused file is named.
 func TestRefusedBlobs(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -96,8 +96,8 @@ func TestRefusedBlobs(t *testing.T) {
 	}
 }
 
-// Nobody goes on trying for an attempt that is being stopped, and it has not completed without its file. What has failed has
-// done so all the same.
+// The worker stops retrying when the attempt is stopped, and the attempt does not complete without its file. An attempt that has failed
+// stays failed.
 func TestStoppedWhileBlobsAreAway(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -115,7 +115,7 @@ func TestStoppedWhileBlobsAreAway(t *testing.T) {
 	}
 }
 
-// stopping is never there, and has the attempt stopped when it is asked.
+// stopping is never reachable, and stops the attempt at the first call.
 type stopping struct {
 	blob.Access
 	then func()

@@ -133,7 +133,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// With tolerances numbers in what is returned may be near what is expected.
+// With tolerances, numbers in the returned value may be near the expected ones.
 func TestCallsWithTolerance(t *testing.T) {
 	t.Parallel()
 	need(t, "python")

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// leaver leaves whatever a program can leave, and looks for what another has left. Its input says what to do.
+// leaver leaves whatever a program can leave, and looks for what another run has left. Its input selects what to do.
 const leaver = `import ctypes, os, socket, time
 libc = ctypes.CDLL(None, use_errno=True)
 what = input()
@@ -57,8 +57,8 @@ else:
     print("packets", [line.split()[2] for line in open("/proc/net/dev") if line.strip().startswith("lo:")])
 `
 
-// TestCasesShareNothing has one case of an evaluation leave files, a process, IPC objects, a connection and figures behind, and the next one
-// look for them. The first case of all is in a sandbox that shares nothing with any other.
+// TestCasesShareNothing lets one case of an evaluation leave files, a process, IPC objects, a connection and counters, and the next one
+// look for them. The first case runs in a sandbox that shares nothing with any other.
 func TestCasesShareNothing(t *testing.T) {
 	t.Parallel()
 	need(t, "python")

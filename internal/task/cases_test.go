@@ -20,7 +20,7 @@ func expect(s string) *api.Content {
 	return &c
 }
 
-// verdicts writes each case and its verdict.
+// verdicts lists each case with its verdict.
 func verdicts(r api.CodeResult) string {
 	var all []string
 	for _, c := range r.Cases {
@@ -93,7 +93,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// A program is compiled once; what it leaves in one case is not there in the next.
+// A program is compiled once; files that it leaves in one case do not exist in the next.
 func TestCasesAreApart(t *testing.T) {
 	t.Parallel()
 	need(t, "c")
@@ -182,7 +182,7 @@ int main(int n, char **a) {
 	}
 }
 
-// A checker that ends with 1 because of an error that it does not catch has not judged the program.
+// A checker that ends with 1 because of an uncaught error has not judged the program.
 func TestCheckerThatThrows(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -219,7 +219,7 @@ func TestCheckerThatThrows(t *testing.T) {
 	}
 }
 
-// A checker that dies of what a program wrote, and accepts what is expected, has found a wrong answer; a broken one has not.
+// A checker that dies of a program's output, and accepts the expected output, has found a wrong answer; a broken checker has not.
 func TestCheckerThatStumbles(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -252,7 +252,7 @@ func TestCheckerThatStumbles(t *testing.T) {
 	}
 }
 
-// A validator of Kattis gets the output on stdin, and a directory for what it has to say.
+// A validator of Kattis gets the output on stdin, and a directory for its messages.
 func TestCheckerOfKattis(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -273,7 +273,7 @@ sys.exit(42 if team == judge else 43)`
 	}
 }
 
-// The exit codes of a checker may be named, as those of testlib (1 and 2 reject) or of Kattis (42 and 43) are.
+// The exit codes of a checker may be set, for example to those of testlib (1 and 2 reject) or of Kattis (42 and 43).
 func TestCheckerCodes(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -310,7 +310,7 @@ func TestCasesFromBlobs(t *testing.T) {
 	}
 }
 
-// A list of cases that lies in a blob is fetched once, and takes the place of its name.
+// A list of cases in a blob is fetched once, and replaces its name.
 func TestCasesFromASet(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -332,7 +332,7 @@ func TestCasesFromASet(t *testing.T) {
 	}
 }
 
-// What many cases write fits into one result.
+// The outputs of many cases fit into one result.
 func TestCasesShareTheRoom(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")

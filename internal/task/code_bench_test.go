@@ -20,14 +20,14 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// BenchmarkPython is one evaluation of a short program, and BenchmarkCases one with 50 cases. The same program is run as often without Pawl
-// in between, with the interpreter alone, so that both meet the same machine. Reported are the processor time of a run, in which the
-// interpreter reads its site-packages as well, what Pawl adds to that, and the rate as a share of the loop's.
+// BenchmarkPython is one evaluation of a short program, and BenchmarkCases one with 50 cases. The same program runs as often without
+// Pawl, with only the interpreter, alternating so that both run on the same machine. Reported are the processor time of a run, in which
+// the interpreter also reads its site-packages, the time that Pawl adds, and the rate as a share of the loop's.
 func BenchmarkPython(b *testing.B) { compare(b, 0, nil) }
 
 func BenchmarkCases(b *testing.B) { compare(b, 50, nil) }
 
-// BenchmarkWarmPython and BenchmarkWarmCases have the programs forked from an interpreter.
+// BenchmarkWarmPython and BenchmarkWarmCases fork the programs from an interpreter.
 func BenchmarkWarmPython(b *testing.B) { compare(b, 0, &task.Warm{}) }
 
 func BenchmarkWarmCases(b *testing.B) { compare(b, 50, &task.Warm{}) }
@@ -71,7 +71,7 @@ func compare(b *testing.B, cases int, warm *task.Warm) {
 		}
 		program += time.Duration(result.CPUMS * float64(time.Millisecond))
 	}
-	evaluate() // tools are looked for once
+	evaluate() // tools are searched for once
 	for warm != nil && seen.warm.Load() == 0 {
 		evaluate()
 	}
@@ -89,7 +89,7 @@ func compare(b *testing.B, cases int, warm *task.Warm) {
 			}
 		})
 	}
-	inside.add(func() { _ = rt.Close() }) // what the zygote has used is counted when it ends
+	inside.add(func() { _ = rt.Close() }) // the zygote's usage is counted when it ends
 	n := float64(b.N * runs)
 	if warm != nil {
 		b.ReportMetric(float64(seen.warm.Load())/n, "warm")
@@ -110,7 +110,7 @@ func (c *cost) add(do func()) {
 	c.cpu += used() - before
 }
 
-// used is the processor time of this process and of its children that have ended.
+// used is the processor time of this process and of its ended children.
 func used() (total time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var usage syscall.Rusage

@@ -19,10 +19,10 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// Input implements task.Host: nobody gives these tasks anything unless the desk has an input.
+// Input implements task.Host: these tasks get no input unless the desk has one.
 func (d *desk) Input(ctx context.Context) io.Reader { return &typed{ctx: ctx, from: d.input} }
 
-// typed is what a user types: each value of the channel is there for one read, and the end is its closing.
+// typed is a user's input: each value of the channel is one read, and closing the channel is the end of file.
 type typed struct {
 	ctx  context.Context
 	from <-chan string
@@ -46,7 +46,7 @@ func (t *typed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// conversation runs an interactive program; type and read what it says with say and hear.
+// conversation runs an interactive program; say and hear write to it and read from it.
 type conversation struct {
 	t    *testing.T
 	desk *desk
@@ -81,7 +81,7 @@ func conversing(t *testing.T, ctx context.Context, o task.CodeOptions, c api.Cod
 	return k
 }
 
-// hear waits until all that the program has written is want.
+// hear waits until the program's whole output is want.
 func (k *conversation) hear(want string) {
 	k.t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -99,7 +99,7 @@ func (k *conversation) hear(want string) {
 	}
 }
 
-// A program to which nobody types and that writes nothing is ended; who types or writes is not idle. What it wrote stays.
+// A program without input and output is ended; with either it is not idle. Its output stays.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -125,7 +125,7 @@ func TestIdle(t *testing.T) {
 		}
 		k := conversing(t, t.Context(), task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std, IdleLimit: 5 * time.Second}, api.Code{
 			Language: "bash", Source: "for i in 1 2 3 4 5 6; do read x; done; echo enough"})
-		for i := range 6 { // for longer than the limit
+		for i := range 6 { // longer than the limit
 			time.AfterFunc(time.Duration(i+1)*time.Second, func() { k.say <- "typed\n" })
 		}
 		if r := <-k.done; r.err != nil || r.result.Stdout != "enough\n" {
@@ -154,7 +154,7 @@ func TestInteractive(t *testing.T) {
 	}
 }
 
-// Python buffers what it writes, as it does outside, unless people converse with it.
+// Python buffers its output as usual, unless the execution is interactive.
 func TestOnlyInteractivePythonIsUnbuffered(t *testing.T) {
 	need(t, "python")
 	const ask = "import os, sys; print(sys.stdout.write_through, os.environ.get('PYTHONUNBUFFERED'), flush=True)"
@@ -174,7 +174,7 @@ func TestOnlyInteractivePythonIsUnbuffered(t *testing.T) {
 	}
 }
 
-// A program that does not wait for more ends, and one that waits for ever is ended.
+// A program that does not wait for more input ends, and one that waits for ever is ended.
 func TestInteractiveEnds(t *testing.T) {
 	for _, rt := range runtimes(t) {
 		t.Run(rt.Name(), func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestInteractiveEnds(t *testing.T) {
 	}
 }
 
-// A program that reads slowly holds up what it is given, and gets all of it.
+// A program that reads slowly delays its input, and gets all of it.
 func TestInteractiveReadsSlowly(t *testing.T) {
 	for _, rt := range runtimes(t) {
 		t.Run(rt.Name(), func(t *testing.T) {

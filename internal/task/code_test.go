@@ -23,13 +23,13 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// desk is the worker's side of a task in tests: it keeps what is written.
+// desk is the worker's side of a task in tests: it keeps the output.
 type desk struct {
 	mu       sync.Mutex
 	streams  map[string]*bytes.Buffer
 	progress []json.RawMessage
 	wrote    chan struct{} // capacity 1
-	input    <-chan string // what is typed; nil: nothing ever
+	input    <-chan string // what the user types; nil: nothing
 }
 
 func newDesk() *desk {
@@ -95,7 +95,7 @@ func (s *shelf) Get(_ context.Context, name string, offset int64) (io.ReadCloser
 	return io.NopCloser(bytes.NewReader(b[offset:])), nil
 }
 
-// std is where the tests of this package share the prepared toolchains.
+// std is the directory of the prepared toolchains that the tests of this package share.
 var std string
 
 func TestMain(m *testing.M) {
@@ -109,7 +109,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runtimes are those that work here: every test of the handler runs on each.
+// runtimes are those available here: every test of the handler runs on each.
 func runtimes(t *testing.T) []runtime.Runtime {
 	t.Helper()
 	p, err := process.New(process.Options{})
@@ -266,7 +266,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A program that does not compile has a verdict of its own, and the reason is the first error.
+// A program that does not compile has its own verdict, and the reason is the first error.
 func TestCompileErrors(t *testing.T) {
 	t.Parallel()
 	for _, rt := range runtimes(t) {
@@ -296,8 +296,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// An interpreter that refuses the source is told apart from a program that fails; the words of the program alone are not
-// believed.
+// An interpreter that refuses the source is distinguished from a program that fails; the program's own words are not trusted.
 func TestSyntaxErrors(t *testing.T) {
 	t.Parallel()
 	for _, rt := range runtimes(t) {
@@ -310,7 +309,7 @@ func TestSyntaxErrors(t *testing.T) {
 			{"bash", "if true; then echo", "syntax_error", "syntax error"},
 			{"bash", "echo 'syntax error' >&2; exit 1", "nonzero_exit", "exit code 1: syntax error"},
 			{"ruby", "def f(", "syntax_error", "main.rb:1"},
-			{"ruby", "puts 1\nx = '", "syntax_error", "main.rb:2"}, // Ruby 3.1 does not say "syntax" of it
+			{"ruby", "puts 1\nx = '", "syntax_error", "main.rb:2"}, // Ruby 3.1 does not call it a syntax error
 			{"ruby", "def f; X = 1; end", "syntax_error", "main.rb:1"},
 			{"ruby", "warn 'main.rb:1: of my own'; exit 1", "nonzero_exit", "exit code 1: main.rb:1: of my own"},
 		} {
@@ -332,8 +331,8 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// A program that was refused a process says so in its own words, or tries again until its time is up, as Bash does: the
-// result names the limit.
+// A program that was refused a process reports that in its own words, or retries until its time is up, as Bash does: the result names the
+// limit.
 func TestLimitsHit(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -358,7 +357,8 @@ func TestLimitsHit(t *testing.T) {
 	}
 }
 
-// A result says which limits were in force: the submission's, completed by the language's. Of cases they are those of one that names none.
+// A result contains the effective limits: the submission's, completed by the language's. For cases they are those of a case without
+// limits of its own.
 func TestLimitsInForce(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -466,8 +466,8 @@ func TestStopWhileRunning(t *testing.T) {
 	}
 }
 
-// A program that is cancelled, or whose attempt takes too long, may clean up for as long as the grace lasts and the worker owns the
-// attempt. Its own limit on time is exact.
+// A program that is cancelled, or whose attempt exceeds its timeout, may clean up during the grace period while the worker owns the
+// attempt. Its own time limit is exact.
 func TestKillGrace(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -481,8 +481,8 @@ func TestKillGrace(t *testing.T) {
 		for name, c := range map[string]struct {
 			source, limits  string
 			timeout         time.Duration // of the attempt
-			stop            *task.Stop    // when it has written something
-			giveUp          bool          // when it has been asked to end
+			stop            *task.Stop    // after its first output
+			giveUp          bool          // after SIGTERM
 			verdict, stdout string
 		}{
 			"cancelled":               {source: hears, stop: &task.Stop{As: flow.Cancelled, Code: "cancelled", Reason: "why"}, verdict: "killed", stdout: "up\ncleaned up\n"},
@@ -570,7 +570,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// A pattern that nothing was taken for is named in the result.
+// A pattern that matched no collected file is named in the result.
 func TestUnmatchedPatterns(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")

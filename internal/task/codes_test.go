@@ -12,7 +12,7 @@ import (
 
 var givenCode = regexp.MustCompile(`(?:[^.a-z](?:task\.)?Errorf\("|\bCode[A-Z][A-Za-z]* +(?:Verdict )?= "|\b[A-Z][A-Za-z]+ +Verdict = "|\b(?:CompileError|SyntaxError|WrongAnswer|CheckerError) += ")([a-z0-9_%]+)"`)
 
-// The table of error codes has every code that the engine, the runtimes and the built-in handlers give.
+// The table of error codes contains every code of the engine, the runtimes and the built-in handlers.
 func TestEveryCodeIsInTheTable(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -37,7 +37,7 @@ func TestEveryCodeIsInTheTable(t *testing.T) {
 		}
 	}
 	given["http_503"] = true // made by Sprintf
-	delete(given, "ok")      // the verdict of what has completed
+	delete(given, "ok")      // the verdict of completed attempts
 	if len(given) < 30 {
 		t.Fatalf("only %d codes were found: %v", len(given), given)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// with evaluates with profiles beside the built-in ones.
+// with evaluates with profiles in addition to the built-in ones.
 func with(t *testing.T, rt runtime.Runtime, languages *task.Languages, c api.Code) run {
 	t.Helper()
 	h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std, Languages: languages})
@@ -60,8 +60,8 @@ func profiles(t *testing.T, all ...task.Profile) *task.Languages {
 	return languages
 }
 
-// writeProgram writes a file that is about to be executed. A process forked meanwhile would hold it open for writing, and
-// such a file cannot be executed.
+// writeProgram writes a file that is about to be executed. A process that is forked meanwhile would hold it open for writing, and such a
+// file cannot be executed.
 func writeProgram(t *testing.T, path string, content []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -71,10 +71,10 @@ func writeProgram(t *testing.T, path string, content []byte) {
 	}
 }
 
-// tool makes a program that runs what it is given as a shell script.
+// tool is a program that runs its input file as a shell script.
 func tool(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "pawl-tool-") // /tmp is the sandbox's own
+	dir, err := os.MkdirTemp("/var/tmp", "pawl-tool-") // the sandbox has its own /tmp
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +124,7 @@ func TestProfileOfOnesOwn(t *testing.T) {
 	}
 }
 
-// What a host lacks, or loses while it works, is its own fault and not the program's: said with its fix, and the slot
-// goes on.
+// If a host lacks or loses something, the host is at fault and not the program: the error has the fix, and the slot stays usable.
 func TestHostWithoutWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	path := tool(t)
@@ -171,7 +170,7 @@ func TestHostWithoutWhatItNeeds(t *testing.T) {
 	}
 }
 
-// A user who may not read a mount hears so.
+// A user who may not read a mount gets an error that says so.
 func TestUnreadableMount(t *testing.T) {
 	t.Parallel()
 	if nobody.Runs(t) {
@@ -198,7 +197,7 @@ func TestLimitsBeyondTheHosts(t *testing.T) {
 	}
 }
 
-// A source that does not fit onto the disk that a run has ends in an error that says so.
+// A source that does not fit onto the run's disk gives an error that says so.
 func TestSourceTooLarge(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -216,7 +215,7 @@ func TestSourceTooLarge(t *testing.T) {
 	}
 }
 
-// Links are never followed when files are collected, whatever they point to.
+// Links are never followed when files are collected, wherever they lead.
 func TestOutputFullOfLinks(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")

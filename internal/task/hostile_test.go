@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// TestOutputAroundTheInlineLimit is row 17 of the hostile programs, as far as it is about what is kept where: 100 KB are
-// kept in the row, and only what is beyond that goes elsewhere.
+// TestOutputAroundTheInlineLimit is the storage part of row 17 of the hostile programs: 100 KB are kept in the row, and only the rest
+// goes to blobs.
 func TestOutputAroundTheInlineLimit(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -53,21 +53,21 @@ func TestOutputAroundTheInlineLimit(t *testing.T) {
 	}
 }
 
-// TestCompileBombs is row 46 of the hostile programs: sources that never finish to compile, or take all there is. The
-// compile step is in the sandbox like the program itself, so they end at its limits, and nothing of the host is read.
+// TestCompileBombs is row 46 of the hostile programs: sources whose compilation never ends or exhausts a resource. The compile step is in
+// a sandbox like the program itself, so it ends at its limits, and no file of the host is read.
 func TestCompileBombs(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("the host's own secret\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// The compilers' own limits are those of a minute's work; a test has less patience.
+	// The compilers' own limits allow a minute's work, which is too long for a test.
 	impatient := api.CodeLimits{Wall: api.Duration(1500 * time.Millisecond), CPU: api.Duration(10 * time.Second), Memory: 200e6, Pids: 64, Output: 1e6, Disk: 32e6}
 	stopped := []string{string(runtime.Timeout), string(runtime.CPUTimeout), string(runtime.OOM)}
 	refused := []string{string(runtime.NonzeroExit), string(runtime.Signal), string(runtime.OutputLimit), string(runtime.OOM), string(runtime.Timeout)}
 	for _, rt := range runtimes(t) {
 		if rt.Isolation() < runtime.Contained {
-			continue // on the host itself a compiler may take what it likes
+			continue // a compiler on the host itself has no limits
 		}
 		for _, c := range []struct {
 			name, language, source string

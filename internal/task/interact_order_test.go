@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// dying is a runtime whose program has closed its stdout at once, and ends with a verdict some time later, when nobody has killed it before.
-// Its interactor rejects when it has read to the end.
+// dying is a runtime whose program closes its stdout at once, and ends with a verdict some time later unless it is killed before. Its
+// interactor rejects when it has read to the end.
 type dying struct {
 	runtime.Runtime
 	as    runtime.Verdict
@@ -58,8 +58,8 @@ func (d dying) Start(_ context.Context, spec runtime.Spec) (runtime.Run, error) 
 	return run, nil
 }
 
-// What a program dies of closes its stdout before the runtime has found that it is dead. The interactor, which reads the end of that, may be
-// quicker: its rejection must not hide what the program died of. One that has only closed its stdout is killed all the same.
+// A dying program closes its stdout before the runtime knows that it is dead. The interactor, which reads the end of file, may be faster:
+// its rejection must not hide why the program died. A program that has only closed its stdout is killed all the same.
 func TestInteractorIsQuickerThanTheRuntime(t *testing.T) {
 	languages := profiles(t, task.Profile{Name: "plain", Extensions: []string{"p"}, Run: []string{"./main.p"}})
 	for want, d := range map[string]dying{

@@ -14,7 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// higher is the interactor of a game: the program finds the number in input.txt with at most 10 guesses. It says on stderr why it rejects.
+// higher is the interactor of a game: the program finds the number in input.txt with at most 10 guesses. Its reason for a rejection is on
+// stderr.
 const higher = `import sys
 number = int(open(sys.argv[1]).read())
 for n in range(10):
@@ -28,7 +29,7 @@ for n in range(10):
 sys.exit("10 guesses were not enough")
 `
 
-// player plays it by halves, unless told otherwise in its first argument.
+// player plays it by bisection, unless its first argument says otherwise.
 const player = `import os, sys, time
 how = sys.argv[1] if len(sys.argv) > 1 else "halves"
 if how == "closes":
@@ -95,7 +96,7 @@ func TestInteractor(t *testing.T) {
 			cases := []api.Case{{Name: "halves", Stdin: api.Text("700")}, {Name: "another", Stdin: api.Text("3"), Limits: api.CodeLimits{Wall: api.Duration(10 * time.Second)}},
 				plays("closes"), plays("stdout-only"), silent, loops, plays("dies"), plays("leaves"), plays("once"), plays("reads on")}
 			want := "halves=ok another=ok closes=wrong_answer stdout-only=wrong_answer silent=timeout loops=timeout dies=nonzero_exit leaves=wrong_answer once=wrong_answer reads on=nonzero_exit"
-			if rt.Isolation() == runtime.Contained { // the process runtime limits no memory
+			if rt.Isolation() == runtime.Contained { // the process runtime does not limit memory
 				cases, want = append(cases, eats), want+" eats=oom"
 			}
 			r := evaluate(t, t.Context(), rt, nil, code(t, interactive(api.Interactor{Source: higher, Reject: []int{1}}, player, cases...)))
@@ -118,7 +119,7 @@ func TestInteractor(t *testing.T) {
 					t.Errorf("%s: %q, want %q", name, m, say)
 				}
 			}
-			// Where nothing counts how long a program was ready and had no processor, one that was given little of it seems to wait.
+			// Where the time without a processor is not counted, a program that got little processor time seems to wait.
 			if m := got["loops"].Message; rt.Isolation() == runtime.Contained && strings.Contains(m, "waited") {
 				t.Errorf("a program that computes is taken for one that waits: %s", m)
 			}
@@ -129,7 +130,7 @@ func TestInteractor(t *testing.T) {
 				t.Error(s)
 			}
 
-			// A program that writes without end exceeds its own limit, also where the interactor reads nothing of it.
+			// A program that writes without end exceeds its own limit, even if the interactor reads none of it.
 			for _, source := range []string{higher, "import sys, time\nfor line in sys.stdin: pass", "import time\ntime.sleep(60)"} {
 				r = evaluate(t, t.Context(), rt, nil, code(t, interactive(api.Interactor{Source: source}, player, floods)))
 				flooded, judged := "floods=output_limit", "floods=wrong_answer"
@@ -146,7 +147,7 @@ func TestInteractor(t *testing.T) {
 	}
 }
 
-// What an interactor does by its own fault is not the program's.
+// A fault of an interactor does not count against the program.
 func TestInteractorsOwnFault(t *testing.T) {
 	t.Parallel()
 	need(t, "python")
@@ -209,7 +210,7 @@ func TestInteractorsOwnFault(t *testing.T) {
 	}
 }
 
-// started tells when runs have begun.
+// started signals when runs have started.
 type started struct {
 	runtime.Runtime
 	run func()
@@ -220,7 +221,7 @@ func (s started) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, err
 	return s.Runtime.Start(ctx, spec)
 }
 
-// A stop in the middle of a dialogue ends both sides, and the case is not judged.
+// A stop during a dialogue ends both sides, and the case is not judged.
 func TestInteractorStopped(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")

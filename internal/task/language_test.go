@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// Each name has a profile, complete and without a fault.
+// Each name has a complete profile without faults.
 func TestProfilesAreComplete(t *testing.T) {
 	t.Parallel()
 	languages := task.BuiltInLanguages()
@@ -84,7 +84,7 @@ func TestJava(t *testing.T) {
 	}
 }
 
-// The standard of C and C++ is a recent one with extensions, unless the request names another, and flags reach the compiler.
+// The standard of C and C++ is a recent one with extensions, unless the request sets another, and flags reach the compiler.
 func TestStandards(t *testing.T) {
 	t.Parallel()
 	need(t, "c")
@@ -97,7 +97,7 @@ func TestStandards(t *testing.T) {
 	}{
 		{"c", "", "__STDC_VERSION__", "201710\n", nil},
 		{"c", "gnu99", "__STDC_VERSION__", "199901\n", nil},
-		{"c", "c11", "__STDC_VERSION__", "compile_error", nil}, // typeof is an extension of GNU
+		{"c", "c11", "__STDC_VERSION__", "compile_error", nil}, // typeof is a GNU extension
 		{"c", "", "N", "7\n", []string{"-O0", "-DN=7", "-Wall", "-fsanitize=undefined"}},
 		{"c++", "", "__cplusplus > 201703L", "1\n", nil},
 		{"c++", "gnu++14", "__cplusplus", "201402\n", nil},
@@ -110,7 +110,7 @@ func TestStandards(t *testing.T) {
 	}
 }
 
-// All sources that belong to the program are compiled, those in folders too; files of Go that are for another system, and tests, are not.
+// All sources of the program are compiled, including those in subdirectories; Go files for other systems, and tests, are not.
 func TestSourcesBeside(t *testing.T) {
 	t.Parallel()
 	rt := runtimes(t)[0]
@@ -133,8 +133,8 @@ func TestSourcesBeside(t *testing.T) {
 	}
 }
 
-// A node that is new enough is told to take the types away; this one only takes the flag away, and the real one is given
-// a program without types.
+// A node that is new enough gets the option to remove types; the fake node only removes the option, and the real one gets a program
+// without types.
 func TestTypeScript(t *testing.T) {
 	need(t, "javascript")
 	node, err := exec.LookPath("node")
@@ -142,7 +142,7 @@ func TestTypeScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	for version, works := range map[string]bool{"v22.6.0": true, "v24.1.0": true, "v22.5.1": false, "v20.0.0": false, "next": false} {
-		dir, err := os.MkdirTemp("/var/tmp", "pawl-node-") // /tmp is the sandbox's own
+		dir, err := os.MkdirTemp("/var/tmp", "pawl-node-") // the sandbox has its own /tmp
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestTypeScript(t *testing.T) {
 	}
 }
 
-// What only types take away is not: a node that can transform it does, and another one refuses it with its line.
+// Some syntax needs more than the removal of types: a node that can transform it does so, and another one refuses it with its line.
 func TestTypeScriptThatIsTransformed(t *testing.T) {
 	t.Parallel()
 	need(t, "typescript")
@@ -205,8 +205,8 @@ func must[T any](v T, ok bool) T {
 	return v
 }
 
-// TestLanguagesUnprivileged runs the test of the languages again as a user who is nobody on this host. Go is left out:
-// without a cache of its own it would compile its library first, for a minute and more.
+// TestLanguagesUnprivileged runs the test of the languages again as the user nobody. It leaves out Go, which without its own cache would
+// first compile its library, for more than a minute.
 func TestLanguagesUnprivileged(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -244,7 +244,7 @@ func TestLanguagesUnprivileged(t *testing.T) {
 	}
 }
 
-// Only a language that is not built in is waited for: whatever else a payload holds.
+// Only a language that is not built in restricts the workers, whatever else a payload contains.
 func TestLanguageThatOnlySomeHave(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

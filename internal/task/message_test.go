@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The message is the line that names the fault, whatever a language's runtime writes around it.
+// The message is the line with the fault, whatever a language's runtime writes around it.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	rt := runtimes(t)[0]

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// scripted is a runtime whose runs end as they are told to, one after the other, and write their number.
+// scripted is a runtime whose runs end with scripted results, one after the other, and write their number.
 type scripted struct {
 	ends  []runtime.Result
 	specs []runtime.Spec
@@ -46,8 +46,8 @@ func (over) Kill(string)                     {}
 func (over) Terminate(string, time.Duration) {}
 func (o over) Wait() runtime.Result          { return runtime.Result(o) }
 
-// A run that exceeded a limit by less than a quarter is made again, with the same input, until one keeps its limits; what counts is
-// that one, or the first.
+// A run that exceeded a limit by less than a quarter is repeated, with the same input, until a run keeps its limits; that run counts, or
+// else the first.
 func TestRerunNearLimit(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
@@ -60,7 +60,7 @@ func TestRerunNearLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends    []runtime.Result
 		verdict runtime.Verdict
-		counts  int // the run that counts, from 1
+		counts  int // the number of the run that counts, from 1
 		runs    int // kept in the result
 	}{
 		"within its limits":            {[]runtime.Result{ok}, runtime.OK, 1, 0},
@@ -111,8 +111,8 @@ func TestRerunNearLimit(t *testing.T) {
 	}
 }
 
-// The runtimes let a program be late by a quarter, which is then known, and end it after that. A busy machine begins to measure late, and has
-// seen 2,096 ms of a program that takes 2,100.
+// The runtimes let a program exceed its limits by a quarter, which shows how late it is, and end it after that. A busy machine starts to
+// measure late, and measured 2,096 ms for a program that takes 2,100.
 func TestRerunOfLatePrograms(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// waits is a runtime that says what its runs wait for, and then loses them.
+// waits is a runtime that reports what its runs wait for, and then loses them.
 type waits struct {
 	scripted
 	says []string
@@ -29,7 +29,7 @@ func (w *waits) Start(_ context.Context, spec runtime.Spec) (runtime.Run, error)
 	return over{Verdict: runtime.InfraError, Reason: "the node is gone", Cause: runtime.NodeLost}, nil
 }
 
-// takes is a runtime whose host takes runs away before their programs begin.
+// takes is a runtime whose host ends runs before their programs start.
 type takes struct {
 	waits
 	cause runtime.Cause
@@ -39,7 +39,7 @@ func (r *takes) Start(context.Context, runtime.Spec) (runtime.Run, error) {
 	return nil, &runtime.TakenError{Cause: r.cause, Err: fmt.Errorf("%w: the node is drained", runtime.ErrUnavailable)}
 }
 
-// What a container waits for is in the history as often as it changes, but not without end; by what it was lost is in its error.
+// The reasons for which a container waits are in the history whenever they change, up to a limit; the cause of its loss is in its error.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// environment makes a virtual environment of a Python with a module "inside" in it, and returns its interpreter.
+// environment creates a virtual environment of a Python with a module "inside" in it, and returns its interpreter.
 func environment(t *testing.T, python string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "pawl-venv-") // /tmp is the sandbox's own
+	dir, err := os.MkdirTemp("/var/tmp", "pawl-venv-") // the sandbox has its own /tmp
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func writePackage(t *testing.T, dir, name, content string) {
 	}
 }
 
-// A profile whose tool is the python of a virtual environment runs in that environment, whether it is like the built-in
-// language, takes its place or says all by itself. Its .pth files count: who names an environment wants them.
+// A profile whose tool is the python of a virtual environment runs in that environment, whether it is like the built-in language,
+// replaces it or sets all fields itself. Its .pth files are used: a user who names an environment wants them.
 func TestVirtualEnvironment(t *testing.T) {
 	t.Parallel()
 	need(t, "python")
@@ -75,7 +75,7 @@ func TestVirtualEnvironment(t *testing.T) {
 				t.Errorf("%s, %s: %v, %s%s, want %s", rt.Name(), language, r.err, r.result.Stdout, r.result.Stderr, want)
 			}
 		}
-		// Beside it, the host's own Python knows nothing of the environment.
+		// The host's own Python does not see the environment.
 		if r := with(t, rt, task.BuiltInLanguages(), api.Code{Language: "python", Source: "import inside"}); r.err == nil || !strings.Contains(r.result.Stderr, "No module named 'inside'") {
 			t.Errorf("%s: %v %+v", rt.Name(), r.err, r.result)
 		}
@@ -87,7 +87,7 @@ func TestVirtualEnvironment(t *testing.T) {
 	}
 }
 
-// A language is like a built-in one, and like no other.
+// A language can be like a built-in one, but not like another.
 func TestLikeALanguage(t *testing.T) {
 	t.Parallel()
 	_, faults := task.BuiltInLanguages().With([]task.Profile{{Name: "one", Like: "pyhton"}, {Name: "two", Like: "one"}, {Name: "three", Like: "c++", Tools: []string{"g++-9"}}})
@@ -102,7 +102,7 @@ func TestLikeALanguage(t *testing.T) {
 	}
 }
 
-// installation makes a Python of its own out of the host's, so that a test can put packages into it.
+// installation makes a separate Python out of the host's, so that a test can install packages into it.
 func installation(t *testing.T) (python, packages string) {
 	t.Helper()
 	real, err := filepath.EvalSymlinks("/usr/bin/python3") // its library is where every run sees it
@@ -155,7 +155,7 @@ func installation(t *testing.T) (python, packages string) {
 	return python, ask(python, "site.getsitepackages()[0]")
 }
 
-// Packages of the host are there; what their .pth files would run at every start is not run.
+// Packages of the host are available; the code in their .pth files does not run.
 func TestHooksOfTheHostDoNotRun(t *testing.T) {
 	t.Parallel()
 	python, packages := installation(t)
@@ -177,13 +177,13 @@ exit()`
 			}
 		}
 	}
-	check(program, "plain False "+prefix+" True\nplain\nplain\n") // there is no hook: the interpreter runs as it is
+	check(program, "plain False "+prefix+" True\nplain\nplain\n") // there is no hook: the interpreter runs unchanged
 	writePackage(t, packages, "hook.pth", "# a comment\nimport sys; sys.hooked = True\n")
 	writePackage(t, packages, "linked.pth", "elsewhere\nnot-there\n")
 	writePackage(t, filepath.Join(packages, "elsewhere"), "linked.py", "name = 'linked'\n")
 	check(program, "plain False "+prefix+" False\nplain\nplain\n")
 	check("import linked\nprint(linked.name)", "linked\n")
-	// Who wants them says so by an environment.
+	// A user who wants the hooks uses an environment.
 	wanted := filepath.Join(prefix, "wanted")
 	if out, err := exec.Command(python, "-m", "venv", "--without-pip", "--system-site-packages", wanted).CombinedOutput(); err != nil {
 		lacks(t, "Python's module venv: %v %s", err, out)

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// recipeTests are a program of each recipe: it reads a line and writes "hello LINE" to stdout; and one that fails with the message "boom".
+// recipeTests are programs for each recipe: one that reads a line and writes "hello LINE" to stdout; and one that fails with the message
+// "boom".
 var recipeTests = map[string]struct{ hello, fails, verdict, says, wrong string }{
 	"csharp": {
 		hello:   "using System;\nclass P { static void Main() { Console.WriteLine(\"hello \" + Console.ReadLine()); } }",
@@ -36,7 +37,7 @@ var recipeTests = map[string]struct{ hello, fails, verdict, says, wrong string }
 	"swift": {hello: "print(\"hello \" + readLine()!)", fails: "fatalError(\"boom\")", verdict: "signal", says: "boom", wrong: "let x ="},
 }
 
-// Each recipe whose tool is on this machine runs a program, and names the fault of one that fails.
+// Each recipe whose tool this machine has runs a program, and reports the fault of one that fails.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	languages := task.BuiltInLanguages().WithRecipes()
@@ -65,7 +66,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// A recipe is a profile as those of a configuration are, and one of its name takes its place.
+// A recipe is a profile like those of a configuration, and one of its name replaces it.
 func TestRecipesAreProfiles(t *testing.T) {
 	t.Parallel()
 	own := task.BuiltInLanguages().WithRecipes()

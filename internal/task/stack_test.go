@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Recursion is as deep as limits.stack allows, in languages that bound their stacks by themselves as well. A program that has used its
-// stack up keeps its verdict, and its message says what raises it.
+// Recursion can be as deep as limits.stack allows, also in languages that bound their stacks themselves. A program that has exhausted its
+// stack keeps its verdict, and its message says what raises the limit.
 func TestStack(t *testing.T) {
 	t.Parallel()
 	sources := map[string]string{

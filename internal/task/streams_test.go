@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// byName are programs that open their streams by the names of files, in the idiom of each language. Each writes what it has read to
-// standard output and "err" to standard error.
+// byName are programs that open their streams by file name, in the idiom of each language. Each copies its input to standard output and
+// writes "err" to standard error.
 var byName = map[string]string{
 	"python":     "text = open('/dev/stdin').read()\nopen('/dev/stdout', 'w').write(text)\nopen('/dev/stderr', 'w').write('err')",
 	"javascript": "const fs = require('fs'); fs.writeFileSync('/dev/stdout', fs.readFileSync('/dev/stdin', 'utf8')); fs.writeFileSync('/dev/stderr', 'err')",
@@ -30,13 +30,13 @@ var byName = map[string]string{
 	"ruby":       "File.write('/dev/stdout', File.read('/dev/stdin')); File.write('/dev/stderr', 'err')",
 }
 
-// Standard streams can be opened by name, with an input and without one, in cases and while somebody types.
+// Standard streams can be opened by name, with and without an input, in cases and in interactive executions.
 func TestStreamsByName(t *testing.T) {
 	t.Parallel()
 	streamsByName(t, "python", "javascript", "bash", "c", "c++", "go", "rust", "java", "ruby")
 }
 
-// Root gives its programs their streams; an unprivileged Pawl and its programs are one user.
+// If Pawl runs as root, its programs own their streams; an unprivileged Pawl and its programs are the same user.
 func TestStreamsByNameUnprivileged(t *testing.T) {
 	if !nobody.Runs(t) {
 		streamsByName(t, "python", "bash")
@@ -65,7 +65,7 @@ func streamsByName(t *testing.T, languages ...string) {
 	}
 }
 
-// fullDisk is a worker whose disk keeps nothing.
+// fullDisk is a worker whose disk is full.
 type fullDisk struct{ *desk }
 
 func (d fullDisk) Log(stream string) io.Writer { return fullLog{} }
@@ -78,7 +78,7 @@ func (fullLog) Write(p []byte) (int, error) {
 	return 0, fmt.Errorf("%w: %w", task.ErrSpool, syscall.ENOSPC)
 }
 
-// Output that the worker cannot keep is the worker's failure, whatever the program has done.
+// If the worker cannot store output, the worker is at fault, whatever the program has done.
 func TestNoDiskForTheOutput(t *testing.T) {
 	for _, rt := range runtimes(t) {
 		h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std})

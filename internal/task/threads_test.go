@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// manyProcessors stands before the C library and says that the machine has 128 processors.
+// manyProcessors is a library that overrides the C library and reports 128 processors.
 const manyProcessors = `#define _GNU_SOURCE
 #include <sched.h>
 #include <string.h>
@@ -25,7 +25,7 @@ int get_nprocs(void) { return 128; }
 int get_nprocs_conf(void) { return 128; }
 `
 
-// lacks skips a test that this machine cannot run, except where everything must be tested.
+// lacks skips a test that this machine cannot run, except in CI.
 func lacks(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("PAWL_TEST_STRICT") != "" {
@@ -34,7 +34,7 @@ func lacks(t *testing.T, format string, args ...any) {
 	t.Skipf("not here: "+format, args...)
 }
 
-// numpy skips a test where the system's Python has no numpy.
+// numpy skips a test if the system's Python has no numpy.
 func numpy(t *testing.T) *task.Languages {
 	t.Helper()
 	const python = "/usr/bin/python3"
@@ -44,8 +44,7 @@ func numpy(t *testing.T) *task.Languages {
 	return profiles(t, task.Profile{Name: "python-system", Like: "python", Tools: []string{python}})
 }
 
-// Numpy computes with the limits of a program that names none, also on a host of 128 processors, and has room left for
-// processes of the program.
+// Numpy works with the default limits, even on a host with 128 processors, and leaves room for processes of the program.
 func TestNumpyOnManyProcessors(t *testing.T) {
 	t.Parallel()
 	languages := numpy(t)
@@ -79,7 +78,7 @@ print(subprocess.run(['/bin/true']).returncode)`})
 	}
 }
 
-// The variables that say how many threads to start follow what a run may use, and are the program's to set.
+// The variables for the number of threads follow the processors that a run may use, and the program can set them.
 func TestThreadVariables(t *testing.T) {
 	t.Parallel()
 	const source = `echo $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS $MKL_NUM_THREADS $GOMAXPROCS $RAYON_NUM_THREADS`

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// warmPython are the built-in languages with warm interpreters of Python, or without.
+// warmPython are the built-in languages with or without warm interpreters of Python.
 func warmPython(tb testing.TB, warm *task.Warm) *task.Languages {
 	tb.Helper()
 	if warm == nil {
@@ -66,7 +66,7 @@ func (f *fork) Wait() runtime.Result {
 	return result
 }
 
-// Programs of a language with warm interpreters are forked, alone and as cases; those whose start a user has a say in are not.
+// Programs of a language with warm interpreters are forked, alone and as cases; those whose start a user controls are not.
 func TestWarmPython(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root has warm interpreters")
@@ -80,7 +80,7 @@ func TestWarmPython(t *testing.T) {
 	const source = "import os, sys\nprint(sys.argv[1:], input(), 'json' in sys.modules, os.environ['PAWL_ATTEMPT'], os.environ.get('PYTHONPATH'))"
 	code := api.Code{Language: "python", Source: source, Stdin: api.Text("in\n"), Args: []string{"a", "-c"}}
 	const want = "['a', '-c'] in True 1 None\n"
-	// The first run has the template made, and is not one of its forks.
+	// The first run makes the template, and is not one of its forks.
 	for seen.warm.Load() == 0 && !t.Failed() {
 		r := with(t, seen, languages, code)
 		if seen.warm.Load() > 0 && r.result.Stdout != want {

@@ -15,7 +15,7 @@ const (
 	unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 )
 
-// recording is a Tracer and what it has recorded.
+// recording is a Tracer and its recorded spans.
 func recording(o ...sdk.TracerProviderOption) (*Tracer, *tracetest.InMemoryExporter) {
 	kept := tracetest.NewInMemoryExporter()
 	return NewTracer(sdk.NewTracerProvider(append(o, sdk.WithSyncer(kept))...)), kept
@@ -70,7 +70,7 @@ func TestParents(t *testing.T) {
 	}
 }
 
-// What the sampler decides at the request holds for everything that follows from it.
+// The sampler's decision at the request applies to everything that follows from it.
 func TestSamplingIsDecidedOnce(t *testing.T) {
 	t.Parallel()
 	tracer, kept := recording(sdk.WithSampler(sdk.ParentBased(sdk.NeverSample())))

@@ -50,8 +50,7 @@ func TestRenderDrawsATree(t *testing.T) {
 	}
 }
 
-// Whatever the size of the terminal, no line is wider and there are not more lines than fit, and what is at work stays
-// visible.
+// For any size of the terminal, all lines fit, and nodes at work stay visible.
 func TestRenderFitsEverySize(t *testing.T) {
 	for width := 20; width < 90; width += 7 {
 		for height := 3; height < 14; height++ {
@@ -120,8 +119,8 @@ func TestLinesSayEachChangeOnce(t *testing.T) {
 	}
 }
 
-// Lines carry the times of what they say, in order: those of one node never run backwards, however late the view saw what
-// it shows, and those of one snapshot are sorted.
+// Lines are in order of their times: those of one node never run backwards, however late the view sees a change, and those of one
+// snapshot are sorted.
 func TestLinesInOrderOfTime(t *testing.T) {
 	before := func(d time.Duration) time.Time { return time.Date(2000, 1, 2, 12, 0, 0, 0, time.UTC).Add(-d) }
 	var b bytes.Buffer
@@ -131,7 +130,7 @@ func TestLinesInOrderOfTime(t *testing.T) {
 		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute), Children: children}})
 	}
 	show(Node{Name: "b", Status: "provisioning", Since: before(3 * time.Second)}, Node{Name: "a", Status: "running", Since: before(4 * time.Second)},
-		Node{Name: "late", Status: "scheduled"}) // since when is not known: now, which is later than all of this
+		Node{Name: "late", Status: "scheduled"}) // the time is unknown: now, which is later than all of these
 	show(Node{Name: "b", Status: "completed", Started: before(3 * time.Second), Finished: before(2 * time.Second), Since: before(2 * time.Second)},
 		Node{Name: "a", Status: "running", Since: before(4 * time.Second)},
 		Node{Name: "late", Status: "running", Since: before(time.Second)})
@@ -155,7 +154,7 @@ func TestLinesInOrderOfTime(t *testing.T) {
 	}
 }
 
-// The live view passes Ctrl-C on, follows the terminal's size, and leaves its last frame whole.
+// The live view forwards Ctrl-C, follows the terminal's size, and leaves its last frame complete.
 func TestFrame(t *testing.T) {
 	pressed := make(chan struct{}, 1)
 	var m tea.Model = frame{interrupted: func() { pressed <- struct{}{} }, width: 80, height: 24}
@@ -205,7 +204,7 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// Rounds follow from one another, so how many there may be is no number of things to do.
+// Rounds depend on one another, so their highest number is not an amount of work.
 func TestRounds(t *testing.T) {
 	task := Node{Name: "poll", Status: "running", Total: 5, Rounds: true, Started: ago(time.Second)}
 	shown := func(n Node) string {

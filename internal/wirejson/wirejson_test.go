@@ -37,7 +37,7 @@ func written(t *testing.T, v any) string {
 	return b.String()
 }
 
-// Times have six digits wherever they stand, and sort as texts; users' own data keep theirs.
+// All times have six digits and sort as strings; times in users' data stay unchanged.
 func TestTimesHaveSixDigits(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 28, 12, 0, 0, 10_030_000, time.FixedZone("", 3600))
@@ -68,7 +68,7 @@ func TestTimesHaveSixDigits(t *testing.T) {
 	}
 }
 
-// Everything but times is as encoding/json has it.
+// Everything except times is as in encoding/json.
 func TestAsEncodingJSON(t *testing.T) {
 	t.Parallel()
 	for _, v := range []any{

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A server that is away is told of once it has been for two seconds, and once for all that waits for it; the next time, once more.
+// An outage of the server is reported after two seconds, once for all calls that wait; the next outage is reported again.
 func TestSayRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var errs strings.Builder

@@ -2,7 +2,7 @@ package app
 
 import "testing"
 
-// A Ctrl-C that comes just before a command begins to count is the first one: a command that counts does not look at the context.
+// A Ctrl-C just before a command starts to count is the first one: a command that counts does not check the context.
 func TestInterruptedBeforeItCounts(t *testing.T) {
 	t.Parallel()
 	ctx, stop := Interruptible(t.Context())

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A backfill names each time that it passes over, with the execution that it had and how that ended, and says what has no result.
+// A backfill lists each time that it skips, with its execution and how that ended, and says which times have no result.
 func TestBackfillIsTold(t *testing.T) {
 	t.Parallel()
 	at := func(hour int) time.Time { return time.Date(2026, 11, 1, hour, 0, 0, 0, time.UTC) }

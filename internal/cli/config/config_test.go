@@ -41,7 +41,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// What is wrong with the places of blobs is said without the keys of a bucket, of which a comma makes several places.
+// Errors about blob locations do not contain the keys of a bucket, even if a comma in them splits the setting into several locations.
 func TestBlobsWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/config"
 )
 
-// varied calls do with copies of a JSON value, in each of which one text, or one further member of an object, is the given text.
+// varied calls do with copies of a JSON value, in each of which one string, or one additional member of an object, is text.
 func varied(v any, text string, do func()) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -51,7 +51,7 @@ func keys(m map[string]any) func(func(string) bool) {
 	}
 }
 
-// The runtime in which a recorded attempt runs isolates, whatever the record says: only --runtime chooses one that does not.
+// A recorded attempt runs in a runtime that isolates, whatever the record says: only --runtime can choose another.
 func TestRecordsChooseNoRuntimeThatIsolatesNothing(t *testing.T) {
 	t.Parallel()
 	record := func(kind string) (*api.Execution, *api.Attempt) {
@@ -116,7 +116,7 @@ func TestRecordsChooseNoRuntimeThatIsolatesNothing(t *testing.T) {
 	}
 }
 
-// --runtime chooses the runtime, and the first of several is the one that is used.
+// --runtime chooses the runtime, and the first of several is used.
 func TestRuntimeFlagChooses(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{"process": "process", "process,sandbox": "process", "docker": "docker"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// Versions are told apart, ends counted, and a difference is named only where the intervals leave no doubt.
+// Versions are distinguished, ends are counted, and a difference is reported only if the intervals do not overlap.
 func TestFiguresOfVersions(t *testing.T) {
 	began := time.Now()
 	of := func(version int, status api.Status, took time.Duration) *api.Execution {
@@ -48,7 +48,7 @@ func TestFiguresOfVersions(t *testing.T) {
 	}
 }
 
-// Wilson's interval, also for none, all and few: it never has a width of 0.
+// Wilson's interval, also for none, all and few: its width is never 0.
 func TestWilson(t *testing.T) {
 	for _, tt := range []struct {
 		hits, n   int

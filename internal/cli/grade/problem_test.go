@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// A problem of LiveCodeBench may have functional cases beside others: only those call a method of the class Solution.
+// A problem of LiveCodeBench may have functional cases besides others: only those call a method of the class Solution.
 func TestMixedCases(t *testing.T) {
 	t.Parallel()
 	const problem = `{"question_id": "1", "metadata": "{\"func_name\": \"f\"}", "public_test_cases": "[{\"input\": \"1\", \"output\": \"1\", \"testtype\": \"functional\"}]", ` +

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/config"
 )
 
-// A command that works alone refuses at submission what its only worker would refuse; to a server larger workers may come.
+// A command without other workers refuses at submission what its only worker would refuse; a server may get larger workers.
 func TestAutomaticCeilingsAtTheEdge(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/nobody"
 )
 
-// Each worker of a state directory has a file of its own, and finds what a dead one of its server has left.
+// Each worker of a state directory has its own file, and finds the one that a dead worker of its server has left.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestMemory(t *testing.T) {
 
 	again := take("two")
 	is(again, flow.ID{2})
-	third := take("two") // what another server's worker may come back for is not free
+	third := take("two") // a file that another server's worker may come back for is not free
 	if is(third, flow.ID{}); third.name() == a.name() {
 		t.Error("it took another's file")
 	}
@@ -81,8 +81,8 @@ func TestMemory(t *testing.T) {
 	is(take("two"), flow.ID{})
 }
 
-// A worker's name is no other's, also of hosts that have the same directories and share a container engine: what is left
-// under the name is removed.
+// A worker's name is unique, also across hosts that have the same directories and share a container engine: what is left under the name
+// is removed.
 func TestMemoryNames(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
@@ -99,7 +99,7 @@ func TestMemoryNames(t *testing.T) {
 	}
 }
 
-// Of several that are dead the one that can be resumed is taken, and not one that was left long ago.
+// Of several dead workers' files the one with a session to resume is taken, and not one that was left long ago.
 func TestMemoryLatest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -129,7 +129,7 @@ func TestMemoryLatest(t *testing.T) {
 	}
 }
 
-// Workers in containers of their own seem dead to each other, and live: however many they are, they are waited for once.
+// Workers in separate containers seem dead to each other, but live: the wait for them happens once, however many they are.
 func TestMemoryOfForeigners(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -165,7 +165,7 @@ func TestMemoryOfForeigners(t *testing.T) {
 	}
 }
 
-// What another user has left there is that user's.
+// A file that another user has left there stays that user's.
 func TestMemoryOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if nobody.Runs(t) {
@@ -187,7 +187,7 @@ func TestMemoryOfAnotherUser(t *testing.T) {
 	_ = next.Close()
 }
 
-// However long the server's name is: what is shorter than what was there before leaves nothing of it.
+// A shorter text overwrites all of the previous one, however long the server's name is.
 func TestMemoryOfALongName(t *testing.T) {
 	t.Parallel()
 	m, err := OpenMemory(t.Context(), t.TempDir(), "https://pawl.example.com/"+strings.Repeat("a", 2*rememberedSize))
@@ -205,7 +205,7 @@ func TestMemoryOfALongName(t *testing.T) {
 	}
 }
 
-// A file that was written half is nobody's, and no reason not to work.
+// A half-written file belongs to no worker, and does not prevent the start.
 func TestMemorySpoiled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

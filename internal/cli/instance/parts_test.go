@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// The first part that ends by itself is the failure, with its name and reason; a part that is stopped is none.
+// The first part that ends by itself is the failure, with its name and reason; a part that is stopped is not.
 func TestPartsThatEnd(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/config"
 )
 
-// The setting names the wires that there are.
+// The setting accepts exactly the existing wires.
 func TestWiresAreThoseOfTheSetting(t *testing.T) {
 	t.Parallel()
 	var names []string

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// Under load the newest executions are all waiting: a list that is watched begins with what runs, however old it is.
+// Under load the newest executions are all waiting: a watched list starts with running ones, however old they are.
 func TestWatchedListsBeginWithWhatRuns(t *testing.T) {
 	t.Parallel()
 	stored := []api.Execution{ // newest first

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// What bench says about histories must be able to be bad news.
+// The check of bench must be able to find faults in histories.
 func TestJudgeFindsBrokenHistories(t *testing.T) {
 	t.Parallel()
 	history := func(types ...flow.EventType) []flow.Event {

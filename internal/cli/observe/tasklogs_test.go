@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Lines of tasks come whole, whatever the chunks in which they were recorded.
+// Lines of tasks are printed whole, whatever the chunks in which they were recorded.
 func TestLinesOfTasksAreWhole(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200_000)

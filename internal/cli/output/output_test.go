@@ -44,7 +44,7 @@ func TestMembersAreRenderedForPeople(t *testing.T) {
 	}
 }
 
-// However it is broken up, it stays the same JSON, and no line is too long unless it must.
+// Pretty-printed JSON is the same JSON, and no line is too long unless it must be.
 func TestPrettyJSONKeepsEverything(t *testing.T) {
 	t.Parallel()
 	raw := []byte(`{"a":[{"x":"one, two: \"three\"","y":[1,2,3]},{"x":"\\","y":[]}],"b":{},"c":"` + "long long long" + `"}`)
@@ -72,7 +72,7 @@ func TestYAMLKeepsStringsStrings(t *testing.T) {
 	}
 }
 
-// A command that lists nothing prints an empty list, which programs can range over, and not null.
+// A command that lists nothing prints an empty list, over which programs can iterate, and not null.
 func TestNoListIsNull(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[Format]string{AsJSON: "[]\n", AsYAML: "[]\n"} {

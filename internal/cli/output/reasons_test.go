@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// What others have written reaches a terminal without anything that it would obey, and begins no line of its own.
+// Other users' texts reach a terminal without control sequences, and cannot start a line.
 func TestTextsOfOthersAreCleaned(t *testing.T) {
 	t.Parallel()
 	const hostile = "a\x1b]0;PWNED\x07\x1b[2J\x1b[31mred\u202e\u009b31m\rb\x00\nFAKE LINE"

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// JSON is read as JSON: what YAML has not, such as an emoji written as two escapes, is written so that YAML reads it.
+// JSON is parsed as JSON: what YAML lacks, such as an emoji written as two escapes, is converted so that YAML can read it.
 func TestWriteYAMLOfAnyJSON(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"text":"\ud83d\ude00 done"}`: "😀 done", `{"text":"\ud83d"}`: "\ufffd", `{"text":"a\udc00\ud83d b"}`: "a\ufffd\ufffd b", `{"text":"\u0000"}`: "\x00", `{"text":"a\/b"}`: "a/b",
@@ -38,7 +38,7 @@ func TestWriteYAMLOfAnyJSON(t *testing.T) {
 	}
 }
 
-// What YAML readers read is the value that was written.
+// YAML readers read the value that was written.
 func TestWriteYAMLKeepsTexts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOf(rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("a \n\t\r:#-'\"{}[]&*!|>%@`~0,.\\😀\u0085\u2028\ufeff\u202e\u2066\u061c\u00ad\u200d\U000e0041"))))).Draw(t, "texts")
@@ -64,7 +64,7 @@ func TestWriteYAMLKeepsTexts(t *testing.T) {
 	})
 }
 
-// What reorders or hides the text beside it is not printed as it is, in values and in names; what joins emojis is.
+// Characters that reorder or hide other text are escaped, in values and in names; joiners of emojis are not.
 func TestWhatHidesIsShown(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -87,7 +87,7 @@ func TestWhatHidesIsShown(t *testing.T) {
 	}
 }
 
-// Other programs read what is printed, also by the rules of YAML 1.1.
+// Other programs can read the output, also by the rules of YAML 1.1.
 func TestYAMLQuotesWordsOfOlderReaders(t *testing.T) {
 	t.Parallel()
 	for text, quoted := range map[string]bool{

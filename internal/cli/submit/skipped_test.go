@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// A skipped task is shown with the time at which it was decided about, not with that of the look at it.
+// A skipped task is shown with the time of the decision, not with the time at which the client noticed it.
 func TestSkippedTasksHaveTheTimeOfTheirDecision(t *testing.T) {
 	t.Parallel()
 	begun := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)

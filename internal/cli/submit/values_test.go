@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/app"
 )
 
-// The values of --set and --input arrive as they were written, or are refused. "" stands for a refusal.
+// The values of --set and --input arrive unchanged, or are refused. "" stands for a refusal.
 func TestValuesOfFlags(t *testing.T) {
 	t.Parallel()
 	bom := filepath.Join(t.TempDir(), "bom.json")

@@ -131,7 +131,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestNames has files whose names the host cannot take, or that are meant to fool a reader.
+// TestNames collects files whose names the host cannot take, or that are meant to mislead a reader.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "good"), "good")
@@ -139,7 +139,7 @@ func TestNames(t *testing.T) {
 	if err := os.Symlink("good", filepath.Join(dir, "a\x1b[31m\nb")); err != nil {
 		t.Fatal(err)
 	}
-	// Longer than a path may be: only step by step can it be made at all.
+	// The path is longer than allowed: it can only be created step by step.
 	long := strings.Repeat("l", 255)
 	at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -177,7 +177,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Refusals take no more memory than what is listed of them, however many a program brings about.
+// Refusals take no more memory than those that are listed, however many a program causes.
 func TestRefusalsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxRefused + 7 {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSwappedDuringCollection collects while another goroutine swaps files, directories and the working directory itself for
-// links to a secret, grows, shrinks and removes what is being copied. No sandbox leaves a process alive to do that; other
-// backends may. Nothing but what lay beneath the directory may come out, in any of the moments there are.
+// TestSwappedDuringCollection collects while another goroutine swaps files, directories and the working directory itself with links to a
+// secret, and grows, shrinks and removes files that are being copied. No sandbox leaves a process alive that could do this; other
+// backends may. Only the content of the directory may be collected, whatever the timing.
 func TestSwappedDuringCollection(t *testing.T) {
 	base := t.TempDir()
 	secret := filepath.Join(base, "secret")
@@ -41,7 +41,7 @@ func TestSwappedDuringCollection(t *testing.T) {
 		swaps := 0
 		defer func() { stopped <- swaps }()
 		swap := func(name string) {
-			// In three steps, so that each name is also absent at times.
+			// The swap has three steps, so that each name is also absent at times.
 			path, bad, aside := filepath.Join(base, name), filepath.Join(base, "bad-"+filepath.Base(name)), filepath.Join(base, "aside")
 			if os.Rename(path, aside) == nil && os.Rename(bad, path) == nil && os.Rename(aside, bad) == nil {
 				swaps++
@@ -58,7 +58,7 @@ func TestSwappedDuringCollection(t *testing.T) {
 				if name != "work/sub/deep" {
 					swap(name) // and back
 				}
-				// Through the descriptor: the directory may be called something else now.
+				// This uses the descriptor, because the directory may have another name by now.
 				if fd, err := unix.Openat(int(work.Fd()), "file", unix.O_WRONLY|unix.O_NOFOLLOW, 0); err == nil {
 					_ = unix.Ftruncate(fd, int64(swaps%9))
 					_, _ = unix.Pwrite(fd, []byte("good"), 0)

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 )
 
-// BenchmarkEightAtATime runs `true`: in sandboxes, in containers by way of this package, and in containers by four calls
-// of the engine's API and nothing else (create, start, wait, remove). It reports runs in a second.
+// BenchmarkEightAtATime runs `true`: in sandboxes, in containers through this package, and in containers with only four calls of the
+// engine's API (create, start, wait, remove). It reports runs per second.
 func BenchmarkEightAtATime(b *testing.B) {
 	host := dockertest.Engine(b)
 	dockertest.Image(b, host, testImage)

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
 
-// appImage has a directory, a user and a command of its own.
+// appImage has its own directory, user and command.
 const appImage = "pawl-test/app:2"
 
 func finish(t *testing.T, r runtime.Runtime, spec runtime.Spec) (runtime.Result, string) {
@@ -132,7 +132,7 @@ func TestRefusedSpecs(t *testing.T) {
 	}
 }
 
-// An engine that is not there is the host's fault, said in its own words and with what to do.
+// A missing engine is the host's fault; the error has its words and the fix.
 func TestNoEngine(t *testing.T) {
 	t.Parallel()
 	r, err := New(Options{Host: "unix://" + filepath.Join(t.TempDir(), "none")})
@@ -167,7 +167,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// Labels tell what a container belongs to; those of the dead go, those of the living stay.
+// Containers of dead workers are removed, and those of living ones stay.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	r := openRuntime(t, Options{})
@@ -207,7 +207,7 @@ func TestOrphans(t *testing.T) {
 	}
 	for id, stay := range stays {
 		_, err := engine.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
-		for deadline := time.Now().Add(20 * time.Second); err == nil && !stay && time.Now().Before(deadline); { // the sweep of a test beside this one is at it
+		for deadline := time.Now().Add(20 * time.Second); err == nil && !stay && time.Now().Before(deadline); { // a parallel sweep may remove it
 			_, err = engine.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
 		}
 		if (err == nil) != stay {
@@ -221,7 +221,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// Another program removes the container: that is the host's doing and not the program's.
+// If another program removes the container, the host is at fault and not the program.
 func TestRemovedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	r := openRuntime(t, Options{})
@@ -238,7 +238,7 @@ func TestRemovedWhileItRuns(t *testing.T) {
 	}
 }
 
-// With an engine elsewhere, files come in its archive; the same rules hold.
+// Files come in the archive of an engine on another host; the same rules apply.
 func TestCollectFromArchive(t *testing.T) {
 	t.Parallel()
 	r := openRuntime(t, Options{})
@@ -253,7 +253,7 @@ func TestCollectFromArchive(t *testing.T) {
 	}
 	n := newRun(r, spec)
 	n.spec.Limits = n.spec.Limits.Or(runtime.DefaultLimits())
-	n.where.Do(func() {}) // the volume is not looked for
+	n.where.Do(func() {}) // prevents the search for the volume
 	if err := r.runs.Add(n); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestCollectFromArchive(t *testing.T) {
 	}
 }
 
-// The kernel's count decides, whatever the engine says, and however short the program was.
+// The kernel's count decides, whatever the engine reports, and however short the program was.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	r := openRuntime(t, Options{})
@@ -293,7 +293,7 @@ func TestOutOfMemory(t *testing.T) {
 	if seen[runtime.OOM] != 20 {
 		t.Errorf("%v", seen)
 	}
-	for _, memory := range []int64{24 << 20, 256 << 20} { // the end of a cgroup is no memory kill
+	for _, memory := range []int64{24 << 20, 256 << 20} { // the end of a cgroup must not count as a memory kill
 		result, _ := finish(t, r, runtime.Spec{Argv: []string{"sh", "-c", "exit 137"}, Container: &runtime.Container{Image: testImage},
 			Limits: runtime.Limits{Memory: memory}})
 		if result.Verdict != runtime.NonzeroExit || result.ExitCode != 137 {
@@ -302,7 +302,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// A program that is fed while it runs answers while it runs.
+// A program that gets input while it runs can answer while it runs.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	r := openRuntime(t, Options{})

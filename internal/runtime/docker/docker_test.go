@@ -17,7 +17,7 @@ func openRuntime(t testing.TB, o Options) *Runtime {
 	t.Helper()
 	o.Host = dockertest.Engine(t)
 	dockertest.Image(t, o.Host, testImage)
-	if o.Returns == nil { // the tests beside this one, those of other packages too, have workers of their own
+	if o.Returns == nil { // parallel tests, also of other packages, have their own workers
 		o.Returns = func(string) bool { return true }
 	}
 	r, err := New(o)
@@ -29,7 +29,7 @@ func openRuntime(t testing.TB, o Options) *Runtime {
 
 func factory(t testing.TB) runtime.Runtime { return openRuntime(t, Options{Image: testImage}) }
 
-// What the engine's own init is for and does.
+// What the engine's own init does.
 const (
 	codes = "the engine's init tells of a signal by an exit code of 128 and its number, and of a program that cannot be executed by 126 and 127"
 	disk  = "the working directory is a volume, whose size is watched: the run is ended instead of a write that fails"
@@ -37,7 +37,7 @@ const (
 	sysfs = "the engine mounts /sys and a /dev of its own, read-only or empty, because programs look for their limits there"
 )
 
-// differs is what containers of the Docker engine answer otherwise.
+// differs lists how containers of the Docker engine differ.
 var differs = runtimetest.Differs{
 	"Behaviour/exit codes":                    codes,
 	"Behaviour/refusals/absent program":       codes,

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
 
-// marked tells the process of this test that it is the one to be killed.
+// marked makes the test process the one that is killed.
 const marked = "PAWL_TEST_DOCKER_ABANDONS"
 
 type abandoned struct {
@@ -29,7 +29,7 @@ type abandoned struct {
 	Spec   runtime.Spec
 }
 
-// TestAbandons is the process before, of the other tests: it starts a run and is killed.
+// TestAbandons is the earlier process for the other tests: it starts a run and is killed.
 func TestAbandons(t *testing.T) {
 	var a abandoned
 	if json.Unmarshal([]byte(os.Getenv(marked)), &a) != nil {
@@ -44,7 +44,7 @@ func TestAbandons(t *testing.T) {
 	started.Wait()
 }
 
-// abandon starts a run in another process, which is killed when the run has written what is given.
+// abandon starts a run in another process, which is killed when the run has written until.
 func abandon(t *testing.T, worker string, spec runtime.Spec, until string) {
 	t.Helper()
 	dockertest.Image(t, dockertest.Engine(t), testImage)
@@ -97,7 +97,7 @@ func theOne(t *testing.T, name string) client.ContainerInspectResult {
 	return c
 }
 
-// let makes a file in the working directory of a container.
+// let creates a file in the working directory of a container.
 func let(t *testing.T, name, file string) {
 	t.Helper()
 	for _, m := range theOne(t, name).Container.Mounts {
@@ -130,7 +130,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// noted is a writer that may be read meanwhile.
+// noted is a writer that can be read while it is written.
 type noted struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -152,7 +152,7 @@ func left(t *testing.T, name string) []string {
 	return dockertest.Containers(t, dockertest.Engine(t), labelPrefix+"execution="+name)
 }
 
-// again is the next process of a worker, which keeps whatever it may.
+// again is the next process of a worker, which keeps all that it may.
 func again(t *testing.T, worker string, want ...string) *Runtime {
 	t.Helper()
 	r := openRuntime(t, Options{Worker: worker})
@@ -177,8 +177,8 @@ func again(t *testing.T, worker string, want ...string) *Runtime {
 
 const until = `while [ ! -e go ]; do sleep 0.05; done; `
 
-// A program that goes on without its worker is taken up again: all of its output is there, byte for byte, what it leaves
-// is collected, and its end is its own.
+// A program that runs on without its worker is taken up again: all its output arrives, byte for byte, its files are collected, and its
+// end is its own.
 func TestResumeRunning(t *testing.T) {
 	t.Parallel()
 	const name, worker = "ex_resumed", "test/resumed"
@@ -214,7 +214,7 @@ func TestResumeRunning(t *testing.T) {
 	}
 }
 
-// One that has ended meanwhile is as good.
+// A program that has ended meanwhile is also taken up.
 func TestResumeEnded(t *testing.T) {
 	t.Parallel()
 	const name, worker = "ex_endedmeanwhile", "test/ended"
@@ -237,13 +237,13 @@ func TestResumeEnded(t *testing.T) {
 	}
 }
 
-// Limits hold as if nothing had happened.
+// Limits apply as if the worker had not been replaced.
 func TestResumeLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		script string
 		limits runtime.Limits
-		ends   bool // before it is taken up
+		ends   bool // before the run is taken up
 		want   runtime.Verdict
 	}{
 		"ex_toolong":   {"echo one; sleep 1000", runtime.Limits{Wall: 3 * time.Second}, false, runtime.Timeout},
@@ -279,7 +279,7 @@ func TestResumeLimits(t *testing.T) {
 	}
 }
 
-// What may not have ended by itself is not taken up, and neither is what was not meant to last; both are removed.
+// A run that may not have ended by itself is not taken up, and neither is one that is not lasting; both are removed.
 func TestNotResumed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, name string, spec *runtime.Spec){
@@ -312,7 +312,7 @@ func TestNotResumed(t *testing.T) {
 	}
 }
 
-// What was to be taken up and cannot be does not go on without a worker: its attempt is over.
+// A run that was to be taken up and cannot be must not run on without a worker: its attempt is over.
 func TestResumeFails(t *testing.T) {
 	t.Parallel()
 	const name, worker = "ex_paused", "test/paused"
@@ -331,7 +331,7 @@ func TestResumeFails(t *testing.T) {
 	}
 }
 
-// While its worker may come back no other worker removes a run; when it does not, any worker does.
+// While its worker may come back no other worker removes a run; afterwards any worker does.
 func TestOthersSpareWhatMayBeTakenUp(t *testing.T) {
 	t.Parallel()
 	const name, worker = "ex_spared", "test/spared"

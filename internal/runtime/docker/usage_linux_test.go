@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Where the machine is full, the kernel kills processes of a container that has not reached its own limit, and counts that like any other
-// kill for memory.
+// When the machine's memory is full, the kernel kills processes of a container that has not reached its own limit, and counts that like
+// any other memory kill.
 func TestWhoseMemoryWasFull(t *testing.T) {
 	t.Parallel()
 	const limit = 64 << 20

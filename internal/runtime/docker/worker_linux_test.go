@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
 
-// TestWorkerKilled is row 48 as docker answers it: containers are the engine's children and outlive a worker that is
-// ended by SIGKILL, until the next one on the host begins to work. Its attempt is another worker's by then.
+// TestWorkerKilled is row 48 for docker: containers are the engine's children and outlive a worker that SIGKILL ends, until the next
+// worker on the host starts. Their attempt belongs to another worker by then.
 func TestWorkerKilled(t *testing.T) {
 	const marker = "PAWL_TEST_DOCKER_WORKER"
 	label := runtime.Labels{"execution": "ex_killed"}

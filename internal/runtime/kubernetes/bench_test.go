@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/kubernetestest"
 )
 
-// moment is a writer that notes when the first bytes came.
+// moment is a writer that records when the first bytes came.
 type moment struct{ at chan time.Time }
 
 func (m moment) Write(p []byte) (int, error) {
@@ -26,20 +26,19 @@ func (m moment) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// times are of one thing, once for each iteration.
+// times are durations of one step, one per iteration.
 type times []time.Duration
 
-// report gives the median and the longest, which for a hundred iterations is about the 99th percentile.
+// report reports the median and the longest, which for a hundred iterations is about the 99th percentile.
 func (t times) report(b *testing.B, what string) {
 	slices.Sort(t)
 	b.ReportMetric(t[len(t)/2].Seconds()*1000, "ms-"+what)
 	b.ReportMetric(t[len(t)-1].Seconds()*1000, "ms-"+what+"-most")
 }
 
-// BenchmarkRun is a run beside a bare pod of the same image that does the same, one after the other: how long each
-// takes until the first byte of the program has come, for the bare pod as kubectl run and kubectl logs --follow have
-// it; how long until the end of a run is known after its last byte; and until a kill is confirmed of a program that
-// ignores SIGTERM.
+// BenchmarkRun alternates a run and a bare pod of the same image with the same program, and measures: the time to the program's first
+// byte, for the bare pod with the calls of kubectl run and kubectl logs --follow; the time from the last byte until the end of a run is
+// known; and the time to confirm the kill of a program that ignores SIGTERM.
 func BenchmarkRun(b *testing.B) {
 	r := openRuntime(b, Options{Image: tools(b)})
 	defer r.Close()
@@ -78,15 +77,15 @@ func BenchmarkRun(b *testing.B) {
 	killed.report(b, "kill")
 }
 
-// alone leaves a pod its program's container only.
+// alone leaves only the program's container in a pod.
 func alone(pod *v1.Pod) {
 	main := *containerOf(pod, mainName)
 	main.VolumeMounts = nil
 	pod.Spec.Containers, pod.Spec.Volumes = []v1.Container{main}, nil
 }
 
-// bareFirstByte creates a pod of one container, waits until the API tells that it runs, follows its log, and deletes
-// it. It returns when the first byte came.
+// bareFirstByte creates a pod of one container, waits until the API reports it as running, follows its log, and deletes it. It returns
+// the time of the first byte.
 func bareFirstByte(b *testing.B, r *Runtime) time.Time {
 	b.Helper()
 	n := newRun(r, shell(r.options.Image, ""))
@@ -125,8 +124,8 @@ func bareFirstByte(b *testing.B, r *Runtime) time.Time {
 	return time.Now()
 }
 
-// BenchmarkBarePod is what the cluster takes for a pod of one container that does nothing: until the API tells that it
-// runs, and that it has ended.
+// BenchmarkBarePod measures the cluster's time for a pod of one container that does nothing: until the API reports that it runs, and that
+// it has ended.
 func BenchmarkBarePod(b *testing.B) {
 	image, namespace := tools(b), kubernetestest.Namespace(b)
 	r := openRuntime(b, Options{Namespace: namespace})

@@ -29,7 +29,7 @@ import (
 
 var takeDowns = flag.Int("kubernetes.cycles", 4, "how often TestTakenDown takes a part of the cluster down")
 
-// part is the process of the test cluster's API server or kubelet, which are started again when they end.
+// part is the process of the test cluster's API server or kubelet, which are restarted when they end.
 func part(t *testing.T, name string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(kubernetestest.Cluster(t)), name+".pid"))
@@ -43,7 +43,7 @@ func part(t *testing.T, name string) int {
 	return pid
 }
 
-// takeDown kills a part of the cluster and waits until another process is there.
+// takeDown kills a part of the cluster and waits until it has been restarted.
 func takeDown(t *testing.T, name string) {
 	t.Helper()
 	was := part(t, name)
@@ -53,7 +53,7 @@ func takeDown(t *testing.T, name string) {
 	eventually(t, name+" is there again", func() bool { return part(t, name) != was })
 }
 
-// notes are what a run has said that it waits for.
+// notes are the texts that a run gave to Spec.Note.
 type notes struct {
 	mu  sync.Mutex
 	all []string
@@ -66,7 +66,7 @@ func (n *notes) note(waiting string) {
 	n.all, n.at = append(n.all, waiting), append(n.at, time.Now())
 }
 
-// with is when a note with a text came; ok is false when none did.
+// with is when a note with a text came; ok is false if none did.
 func (n *notes) with(text string) (at time.Time, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,8 +83,8 @@ func (n *notes) String() string {
 	return strings.Join(n.all, "\n")
 }
 
-// Output is whole, byte for byte and nothing twice, while the API server and the kubelet are killed in turn, and connections to them are
-// cut: 10 MB on both streams, of which the kubelet's log, which is rotated at 64 KiB, keeps nothing.
+// Output is complete, byte for byte and without repetition, while the API server and the kubelet are killed in turn and connections to
+// them are cut: 10 MB on both streams, of which the kubelet's log, rotated at 64 KiB, keeps nothing.
 func TestTakenDown(t *testing.T) {
 	kubernetestest.Cluster(t)
 	image, namespace, helper := tools(t), kubernetestest.Namespace(t), kubernetestest.Helper(t)
@@ -176,8 +176,8 @@ func (n *noted) Len() int {
 	return n.buf.Len()
 }
 
-// beside gives the cluster a second node until the test ends, which takes no pods: where every node is silent, a
-// cluster takes itself for cut off and gives none up.
+// beside adds a second node, which takes no pods, until the test ends: if all nodes are silent, a cluster assumes that it is cut off and
+// gives up none.
 func beside(t *testing.T) {
 	t.Helper()
 	const name, lease = "pawl-test-beside", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -209,8 +209,8 @@ func beside(t *testing.T) {
 	})
 }
 
-// A node that falls silent is told of within 15 seconds, and its runs end when the cluster has given it up: by the node's fault and not the
-// program's. The next attempt does not begin while the program may still run.
+// A silent node is reported within 15 seconds, and its runs end when the cluster gives it up: the node is at fault and not the program.
+// The next attempt does not start while the program may still run.
 func TestNodeLost(t *testing.T) {
 	const orphan, token = 12 * time.Second, "node-lost-2468"
 	r := openRuntime(t, Options{Image: tools(t), OrphanAfter: orphan})
@@ -239,7 +239,7 @@ func TestNodeLost(t *testing.T) {
 	if !ok || at.Sub(stopped) > 15*time.Second {
 		t.Errorf("told %v after %v: %s", ok, at.Sub(stopped), &said)
 	}
-	// The cluster's grace is 20 s after the last heartbeat, and then the pods' 10.
+	// The cluster's grace period is 20 s after the last heartbeat, and the pods' is 10 s more.
 	if took > 45*time.Second {
 		t.Errorf("the verdict took %v", took)
 	}
@@ -248,7 +248,7 @@ func TestNodeLost(t *testing.T) {
 	if dead := time.Since(stopped); dead > orphan+orphanSlack+20*time.Second {
 		t.Errorf("the program went on for %v", dead)
 	}
-	// The kubelet stays silent: the next attempt waits for as long as the program might have gone on, and only then asks for a pod.
+	// The kubelet stays silent: the next attempt waits for as long as the program might have run on, and only then creates a pod.
 	spec = shell(r.options.Image, "exit 3")
 	spec.Labels = runtime.Labels{"execution": "ex_node", "attempt": "2"}
 	var second notes
@@ -266,7 +266,7 @@ func TestNodeLost(t *testing.T) {
 	}
 }
 
-// A pod that is drained away is named as such, and what the program wrote before is there.
+// A drained pod is reported as such, and the program's earlier output is kept.
 func TestEvicted(t *testing.T) {
 	r := openRuntime(t, Options{Image: tools(t)})
 	defer r.Close()
@@ -283,11 +283,11 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// cordon marks the node as one that takes no more pods, or takes that back.
+// cordon marks the node as one that takes no more pods, or undoes that.
 func cordon(t *testing.T, is bool) {
 	t.Helper()
 	const node = "/api/v1/nodes/pawl-test"
-	eventually(t, "the node is changed", func() bool { // the kubelet and the controllers change it too
+	eventually(t, "the node is changed", func() bool { // the kubelet and the controllers change it, too
 		var found map[string]any
 		kubernetestest.Do(t, "GET", node, nil, &found)
 		spec := found["spec"].(map[string]any)
@@ -296,8 +296,8 @@ func cordon(t *testing.T, is bool) {
 	})
 }
 
-// A node that is drained, as kubectl drain does it, ends its runs by that cause; the next attempt is told that no node
-// takes it, and runs when one does.
+// Draining a node, as kubectl drain does, ends its runs with that cause; the next attempt reports that no node takes it, and runs when
+// one does.
 func TestDrained(t *testing.T) {
 	const token = "drained-9753"
 	r := openRuntime(t, Options{Image: tools(t)})
@@ -344,7 +344,7 @@ func TestDrained(t *testing.T) {
 	}
 }
 
-// evict asks the cluster to move a pod away, as a drain does for each.
+// evict asks the cluster to evict a pod, as a drain does for each.
 func evict(t *testing.T, n *run) {
 	t.Helper()
 	namespace := n.runtime.options.Namespace
@@ -352,9 +352,9 @@ func evict(t *testing.T, n *run) {
 		"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": n.name, "namespace": namespace}}, nil)
 }
 
-// A keeper that is killed takes the output with it: the run is the cluster's failure and never a success.
+// The output is lost with a killed keeper: the run fails because of the cluster and never succeeds.
 func TestKeeperKilled(t *testing.T) {
-	const token, orphan = "keeper-killed-1357", 4711 * time.Second // which tells its keeper from others
+	const token, orphan = "keeper-killed-1357", 4711 * time.Second // the number distinguishes its keeper from others
 	r := openRuntime(t, Options{Image: tools(t), OrphanAfter: orphan})
 	defer r.Close()
 	started, err := r.Start(t.Context(), shell(r.options.Image, "sleep 300 # "+token))
@@ -378,7 +378,7 @@ func TestKeeperKilled(t *testing.T) {
 	eventually(t, "the program is gone", func() bool { return len(runtimetest.Processes(token)) == 0 })
 }
 
-// What keeps a pod from starting is told in the cluster's words while it is waited for.
+// While a pod does not start, the reason is reported in the cluster's words.
 func TestWaitsAreTold(t *testing.T) {
 	image := tools(t)
 	namespace := kubernetestest.Namespace(t)
@@ -389,7 +389,7 @@ func TestWaitsAreTold(t *testing.T) {
 		options Options
 		say     string
 		cure    func()
-		ends    string // the error, where it is not waited for for long
+		ends    string // the error, if the wait is short
 	}{
 		"quota": {func(*runtime.Spec) {}, Options{Namespace: namespace}, "exceeded quota", func() {
 			kubernetestest.Do(t, "DELETE", "/api/v1/namespaces/"+namespace+"/resourcequotas/pods", nil, nil)

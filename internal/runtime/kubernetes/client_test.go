@@ -24,14 +24,14 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// server is an API server that the test plays: each request about pods, but lists and watches, is answered by the next of its
-// answers, and the last one for ever.
+// server is an API server played by the test: it answers each request about pods, except lists and watches, with the next of its answers,
+// and repeats the last one.
 type server struct {
 	mu      sync.Mutex
 	asked   []string
 	answers []http.HandlerFunc
-	lists   []string // of pods, by the same rule
-	watches []string // the events of each watch; after the last one watches stay open
+	lists   []string // of pods, used in the same way
+	watches []string // the events of each watch; watches after the last one stay open
 }
 
 func next[T any](all *[]T) (one T) {
@@ -63,7 +63,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.Method == "GET" && strings.HasSuffix(r.URL.Path, "/pods"):
 		items := ""
-		if !strings.Contains(query.Get("labelSelector")+query.Get("fieldSelector"), "!=") { // else it is a sweep's
+		if !strings.Contains(query.Get("labelSelector")+query.Get("fieldSelector"), "!=") { // otherwise it is from a sweep
 			items = next(&s.lists)
 		}
 		s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// says is an answer with a status, as API servers give it.
+// says is an API server's answer with a status.
 func says(code int, reason metav1.StatusReason, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
@@ -91,7 +91,7 @@ func pod(nonce string) http.HandlerFunc {
 	}
 }
 
-// cut breaks the connection off without an answer.
+// cut closes the connection without an answer.
 func cut(w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {
@@ -190,9 +190,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// A request that is given up may still be carried out, after the DELETE that is to take the pod back: the pod stays
-// then, until its keeper has missed a worker for OrphanAfter. So a start that is given up while the API server makes
-// the pod waits for the answer.
+// A cancelled creation may still be carried out after the DELETE that removes the pod: the pod then stays until its keeper has missed a
+// worker for OrphanAfter. So a start that is cancelled while the API server creates the pod waits for the answer.
 func TestCreateIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := &server{}
@@ -208,7 +207,7 @@ func TestCreateIsAnswered(t *testing.T) {
 	}
 }
 
-// A stream that the API server does not answer ends when it is told to.
+// A stream that the API server does not answer can be ended.
 func TestStreamThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	asked := make(chan bool, 1)
@@ -245,7 +244,7 @@ func TestPlan(t *testing.T) {
 	}
 	if err := newRun(r, runtime.Spec{Container: &runtime.Container{Image: "127.0.0.1:1/i"}, Limits: runtime.DefaultLimits()}).plan(t.Context()); !errors.Is(err, runtime.ErrUnavailable) ||
 		errors.Is(err, runtime.ErrSpec) || !strings.Contains(err.Error(), "give entrypoint") {
-		t.Errorf("a registry that is away: %v", err) // the request is not at fault: it may be run later
+		t.Errorf("a registry that is away: %v", err) // the request is not at fault: it may succeed later
 	}
 	for name, c := range map[string]struct {
 		change func(*runtime.Spec)
@@ -271,13 +270,13 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// The user of an image counts where its registry is asked, the task says nothing, and it is a number but root's.
+// The image's user counts if its registry is queried, the task names none, and it is a number other than root's.
 func TestUserOfTheImage(t *testing.T) {
 	t.Parallel()
 	r := onServer(t, &server{})
 	for user, c := range map[string]struct {
 		asked, entrypoint string
-		want              [2]int64 // zero: one of the run's own
+		want              [2]int64 // zero: an id of the run's own
 	}{
 		"1000": {want: [2]int64{1000, 1000}}, "1000:50": {want: [2]int64{1000, 50}}, "0": {}, "": {}, "node": {}, "1001:users": {},
 		"1002": {asked: "7", want: [2]int64{7, 7}},
@@ -344,7 +343,7 @@ func TestHopelessPods(t *testing.T) {
 	}
 }
 
-// What a pod waits for is said in the cluster's own words, and what it does not wait for is not.
+// The reasons for which a pod waits are reported in the cluster's words, and only those that apply.
 func TestWaitsFor(t *testing.T) {
 	t.Parallel()
 	unscheduled := &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."}}}}
@@ -395,7 +394,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// Where the kernel kills a whole container for its memory, process 1 dies too: the cluster says of what.
+// When the kernel kills a whole container for its memory, process 1 dies, too: the cluster reports the reason.
 func TestLostPods(t *testing.T) {
 	t.Parallel()
 	r := onServer(t, &server{watches: []string{}})
@@ -411,7 +410,7 @@ func TestLostPods(t *testing.T) {
 	}
 }
 
-// A container that was killed for memory while its node was short of it blames no program.
+// If a container was killed for memory while its node was short of it, the program is not at fault.
 func TestOOMOnFullNode(t *testing.T) {
 	t.Parallel()
 	r := onServer(t, &server{watches: []string{}})
@@ -461,7 +460,7 @@ func TestOrphaned(t *testing.T) {
 	}
 }
 
-// What a keeper says is checked: a gap in the output, an end before all of it, a helper of another release.
+// A keeper's frames are checked: a gap in the output, an end before all of it, a helper of another release.
 func TestKeeperThatIsWrong(t *testing.T) {
 	t.Parallel()
 	r := onServer(t, &server{})
@@ -494,7 +493,7 @@ func state(s wire.State) wire.Frame {
 	return wire.Pack(wire.Status, 0, &s)
 }
 
-// A pod's files are taken as if the program had sent them.
+// A pod's files are checked as if the program had sent them.
 func TestFilesThatAreWrong(t *testing.T) {
 	t.Parallel()
 	header := func(path string, size int64) wire.Frame {
@@ -521,7 +520,7 @@ func TestFilesThatAreWrong(t *testing.T) {
 	}
 }
 
-// A volume that cannot be mounted is told of by events only.
+// Only events report a volume that cannot be mounted.
 func TestWarning(t *testing.T) {
 	t.Parallel()
 	event := func(reason string, second int) string {

@@ -32,27 +32,27 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// cluster is an API server and a node that the test plays: the keeper of each pod is the real one, its process 1 is played, and its program
-// is a process of this host.
+// cluster is an API server and a node played by the test: the keeper of each pod is the real one, its process 1 is played, and its
+// program is a process of this host.
 type cluster struct {
 	t      *testing.T
 	url    string
 	mu     sync.Mutex
 	change *sync.Cond
 	pods   map[string]*played
-	events []string // of all watches, in their order
+	events []string // of all watches, in order
 	kept   []labels.Set
 	frozen bool           // the node answers nothing
-	execs  int            // that came, answered or not
-	asked  map[string]int // all requests, by their method and what they are about
+	execs  int            // requests for an exec, answered or not
+	asked  map[string]int // all requests, by method and resource
 
-	deaf    bool // the node refuses execs, and the API server answers all else
+	deaf    bool // the node refuses execs, while the API server answers all other requests
 	refused int  // execs
 	streams map[*websocket.Conn]bool
-	says    *wire.Frame              // the first and only one of keepers; nil: the keeper's own
-	fails   func(*http.Request) bool // true: the API server answers 503; nil: it never does
-	fetch   func(*played) bool       // is asked when files are to be sent; false: process 1 ends instead. nil: they are sent
-	began   func(*played)            // is called when a program executes, before the keeper is told so; nil: nothing is
+	says    *wire.Frame              // the only frame of keepers; nil: the keeper's own
+	fails   func(*http.Request) bool // true: the API server answers 503; nil: never
+	fetch   func(*played) bool       // called before files are sent; false: process 1 ends instead. nil: they are sent
+	began   func(*played)            // called when a program executes, before the keeper knows; may be nil
 }
 
 // absent is an image that the node cannot pull.
@@ -62,8 +62,8 @@ type played struct {
 	pod    *v1.Pod
 	places helper.Places
 	ends   chan os.Signal
-	gone   chan struct{} // closed when the node has ended it
-	lost   chan struct{} // closed to have process 1 killed
+	gone   chan struct{} // closed when the node has ended the pod
+	lost   chan struct{} // closed to kill process 1
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -83,7 +83,7 @@ func (c *cluster) freeze(is bool) {
 	c.change.Broadcast()
 }
 
-// deafen has the node refuse execs, and end those that there are, or take them again.
+// deafen makes the node refuse execs and end existing ones, or accept them again.
 func (c *cluster) deafen(is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *cluster) cut() {
 	}
 }
 
-// terminated has the node tell that process 1 of a pod has ended; phase is the pod's then.
+// terminated makes the node report the end of a pod's process 1, with the pod's phase.
 func (c *cluster) terminated(p *played, phase v1.PodPhase, how v1.ContainerStateTerminated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *cluster) thaw() {
 	}
 }
 
-// runtime makes one on the cluster, at its address or another that leads there.
+// runtime returns a runtime on the cluster, at its address or another that leads to it.
 func (c *cluster) runtime(url string, o Options) *Runtime {
 	c.t.Helper()
 	path := filepath.Join(c.t.TempDir(), "kubeconfig")
@@ -139,7 +139,7 @@ func (c *cluster) runtime(url string, o Options) *Runtime {
 	return r
 }
 
-// tell notes a change of a pod for the watches; the caller holds the lock.
+// tell sends a change of a pod to the watches; the caller holds the lock.
 func (c *cluster) tell(kind string, p *v1.Pod) {
 	p.ResourceVersion = strconv.Itoa(len(c.events) + 1)
 	object, err := json.Marshal(p)
@@ -215,7 +215,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// condemn has a pod end, by the cluster's reason if there is one; the caller holds the lock.
+// condemn makes a pod end, with the cluster's reason if there is one; the caller holds the lock.
 func (c *cluster) condemn(p *played, reason string) {
 	p.pod = p.pod.DeepCopy()
 	at := metav1.NewTime(time.Now().Add(time.Second))
@@ -269,7 +269,7 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.
 	}
 }
 
-// start makes a pod run; the caller holds the lock.
+// start starts a pod; the caller holds the lock.
 func (c *cluster) start(made *v1.Pod) {
 	p := &played{pod: made, places: helper.Places{Shared: c.t.TempDir(), Keep: c.t.TempDir()}, ends: make(chan os.Signal, 1), gone: make(chan struct{}), lost: make(chan struct{})}
 	made.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
@@ -296,7 +296,7 @@ func (c *cluster) start(made *v1.Pod) {
 // first plays process 1.
 func (c *cluster) first(p *played) {
 	var conn *net.UnixConn
-	for ; conn == nil; time.Sleep(time.Millisecond) { // as a container of the pod, it is started when the keeper is there
+	for ; conn == nil; time.Sleep(time.Millisecond) { // like a container of the pod, process 1 starts when the keeper is there
 		conn, _ = net.DialUnix("unix", nil, &net.UnixAddr{Name: filepath.Join(p.places.Shared, path.Base(wire.Socket)), Net: "unix"})
 	}
 	defer conn.Close()
@@ -370,7 +370,7 @@ func (c *cluster) first(p *played) {
 				_ = wire.WriteMessage(conn, wire.Ended, report)
 			}()
 		case wire.Kill:
-			if f.Offset > 0 { // the worker says itself when the grace is over
+			if f.Offset > 0 { // the worker itself sends the kill after the grace period
 				end(syscall.SIGTERM)
 			} else {
 				end(syscall.SIGKILL)
@@ -384,7 +384,7 @@ func (c *cluster) first(p *played) {
 	}
 }
 
-// exec joins a WebSocket to a keeper, as a kubelet does with the helper between.
+// exec connects a WebSocket to a keeper, as a kubelet does through the helper.
 func (c *cluster) exec(w http.ResponseWriter, r *http.Request, name string) {
 	c.mu.Lock()
 	c.execs++

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
-// tools is an image with some programs of this host, which have nothing to do with Pawl.
+// tools is an image with some programs of this host, without parts of Pawl.
 func tools(t testing.TB) string {
 	t.Helper()
 	layer, err := dockertest.Rootfs()
@@ -23,7 +23,7 @@ func tools(t testing.TB) string {
 	return kubernetestest.Image(t, "pawl-test/tools", layer, nil)
 }
 
-// openRuntime makes a runtime in a namespace of its own.
+// openRuntime opens a runtime in its own namespace.
 func openRuntime(t testing.TB, o Options) *Runtime {
 	t.Helper()
 	o.Kubeconfig = kubernetestest.Cluster(t)
@@ -59,7 +59,7 @@ const (
 	sysfs  = "the container runtime mounts /sys and a /dev of its own, read-only or empty, because programs look for their limits there"
 )
 
-// differs is what pods answer otherwise.
+// differs lists how pods differ.
 var differs = runtimetest.Differs{
 	"Behaviour/mounts":                     mounts,
 	"06":                                   disk,
@@ -84,7 +84,7 @@ func TestConformance(t *testing.T) {
 	kubernetestest.Cluster(t)
 	image, namespace := tools(t), kubernetestest.Namespace(t)
 	factory := func(t testing.TB) runtime.Runtime { return openRuntime(t, Options{Image: image, Namespace: namespace}) }
-	// A pod is deleted when its run's end has been told.
+	// A pod is deleted after its run's end has been reported.
 	left := func(t testing.TB) (pods []string) {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()

@@ -19,9 +19,9 @@ import (
 
 var playedPods = flag.Int("kubernetes.played", 50, "how many pods TestManyPlayedPods has at once")
 
-// A worker follows many pods with one watch, and a pod costs it three requests: create, exec and delete. The worker is
-// a process of its own, beside which the test plays the cluster, with a real keeper for each pod. What it grows by is
-// printed only: under the race detector it is nine times as much.
+// A worker follows many pods with one watch, and a pod costs it three requests: create, exec and delete. The worker is a separate
+// process, for which the test plays the cluster, with a real keeper for each pod. Its growth is only printed: under the race detector it
+// is nine times as much.
 func TestManyPlayedPods(t *testing.T) {
 	const marker = "PAWL_TEST_PLAYED_CLUSTER"
 	n := *playedPods
@@ -85,7 +85,7 @@ func TestManyPlayedPods(t *testing.T) {
 	}
 }
 
-// holdMany is the worker: it says when it has one run, and when it has n more, and goes on when it is told to.
+// holdMany is the worker: it reports when it has one run, and when it has n more, and continues when it is told to.
 func holdMany(t *testing.T, url string, n int) {
 	c := &cluster{t: t}
 	r := c.runtime(url, Options{})

@@ -54,7 +54,7 @@ func largest(t *testing.T, of []string) (most int64) {
 	return most
 }
 
-// requests counts what the API server's audit log has of workers' requests in a namespace, by verb and what they are about.
+// requests counts the workers' requests in a namespace from the API server's audit log, by verb and resource.
 func requests(t *testing.T, namespace string) map[string]int {
 	t.Helper()
 	file, err := os.Open(filepath.Join(filepath.Dir(kubernetestest.Cluster(t)), "audit.log"))
@@ -81,16 +81,16 @@ func requests(t *testing.T, namespace string) map[string]int {
 	return counts
 }
 
-// One worker follows many pods with one watch and few requests for each, and with little memory; so do keeper and helper in each pod.
+// One worker follows many pods with one watch, few requests per pod and little memory; keeper and helper in each pod are small, too.
 func TestManyPods(t *testing.T) {
-	const orphan = 4712 * time.Second // which tells these keepers from others
+	const orphan = 4712 * time.Second // the number distinguishes these keepers from others
 	n := *manyPods
 	r := openRuntime(t, Options{Image: tools(t), OrphanAfter: orphan})
 	defer r.Close()
 	one := func() (runtime.Run, *noted) {
 		out := new(noted)
 		spec := shell(r.options.Image, "echo begun; sleep 3000")
-		spec.Stdout, spec.Limits.Wall, spec.Limits.Memory = out, time.Hour, 16<<20 // all that the node has is requested otherwise
+		spec.Stdout, spec.Limits.Wall, spec.Limits.Memory = out, time.Hour, 16<<20 // otherwise the requests would exceed the node
 		started, err := r.Start(t.Context(), spec)
 		if err != nil {
 			t.Error(err)
@@ -98,7 +98,7 @@ func TestManyPods(t *testing.T) {
 		}
 		return started, out
 	}
-	first, _ := one() // what every worker has once
+	first, _ := one() // the first run includes what every worker needs once
 	before := resident(t, "self")
 	begin := time.Now()
 	runs, slots := make([]runtime.Run, n), make(chan struct{}, 20)

@@ -30,7 +30,7 @@ func shell(image, script string) runtime.Spec {
 		Container: &runtime.Container{Image: image, Entrypoint: []string{"bash"}}, Limits: runtime.Limits{Wall: time.Minute, CPU: time.Minute}}
 }
 
-// cutter passes connections on to a server, and cuts them when it is told to.
+// cutter forwards connections to a server, and can cut them.
 type cutter struct {
 	listener net.Listener
 	to       string
@@ -80,7 +80,7 @@ func (c *cutter) serve(conn net.Conn) {
 	_, _ = conn.Close(), server.Close()
 }
 
-// refuse has new connections fail, or no longer.
+// refuse makes new connections fail, or no longer.
 func (c *cutter) refuse(is bool) {
 	c.mu.Lock()
 	c.refuses = is
@@ -119,7 +119,7 @@ func throughCutter(t *testing.T) (string, *cutter) {
 	return path, c
 }
 
-// Output and input are whole, byte by byte, however often the connections to the cluster are cut.
+// Output and input are complete, byte by byte, however often the connections to the cluster are cut.
 func TestCutConnections(t *testing.T) {
 	kubernetestest.Cluster(t)
 	image, namespace, helper := tools(t), kubernetestest.Namespace(t), kubernetestest.Helper(t)
@@ -150,7 +150,7 @@ func TestCutConnections(t *testing.T) {
 			case <-over:
 				return
 			case <-tick.C:
-				if size := out.Len(); size > passed { // a busy machine may not have connected again
+				if size := out.Len(); size > passed { // a busy machine may not have reconnected yet
 					passed = size
 					c.cut()
 				}
@@ -177,7 +177,7 @@ func TestCutConnections(t *testing.T) {
 	t.Logf("%d bytes were whole after %d cuts", out.Len()+errs.Len(), c.cuts)
 }
 
-// A program ends, and its limits hold, while the cluster's API cannot be reached: all is there when it can be again.
+// A program can end, and its limits apply, while the cluster's API is unreachable; afterwards everything is there.
 func TestAway(t *testing.T) {
 	kubernetestest.Cluster(t)
 	image, namespace, helper := tools(t), kubernetestest.Namespace(t), kubernetestest.Helper(t)
@@ -206,7 +206,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// A pod that another deletes is the cluster's doing and not the program's.
+// If a user deletes a pod, the cluster is at fault and not the program.
 func TestDeletedWhileItRuns(t *testing.T) {
 	r := openRuntime(t, Options{Image: tools(t)})
 	defer r.Close()
@@ -223,7 +223,7 @@ func TestDeletedWhileItRuns(t *testing.T) {
 	}
 }
 
-// The next attempt waits until no program of the one before can run any more, whichever worker has that.
+// The next attempt waits until no program of the previous one can run, whichever worker has it.
 func TestFence(t *testing.T) {
 	image, namespace := tools(t), kubernetestest.Namespace(t)
 	before, after := openRuntime(t, Options{Namespace: namespace}), openRuntime(t, Options{Namespace: namespace})
@@ -256,7 +256,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// What a program has written before the kernel killed it is all there, and the kernel's count decides.
+// The output of a program before the kernel killed it is complete, and the kernel's count decides.
 func TestOutOfMemory(t *testing.T) {
 	r := openRuntime(t, Options{Image: tools(t)})
 	defer r.Close()
@@ -278,7 +278,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// The cluster is told nothing of a run but its name, its labels, its image and its limits.
+// The cluster learns only a run's name, labels, image and limits.
 func TestNothingInTheCluster(t *testing.T) {
 	r := openRuntime(t, Options{Image: tools(t)})
 	defer r.Close()
@@ -303,7 +303,7 @@ func TestNothingInTheCluster(t *testing.T) {
 	}
 }
 
-// Without a network a program gets no socket for one, though its pod has an address.
+// Without a network a program cannot open a network socket, although its pod has an address.
 func TestNetworks(t *testing.T) {
 	r := openRuntime(t, Options{Image: tools(t), Networks: []string{"pods"}})
 	defer r.Close()
@@ -348,7 +348,7 @@ func TestContainer(t *testing.T) {
 			}
 		})
 	}
-	// Of a user that others may have too, the processes are counted in the container.
+	// If other runs may have the same user, the processes are counted in the container.
 	spec := shell(layer, "for ((i=0; i<60; i++)); do sleep 20 & done; wait")
 	spec.Container.User, spec.Limits.Pids = "1500", 20
 	if result, _, _ := finish(t, r, spec); result.Verdict != runtime.Signal || strings.Join(result.LimitsHit, " ") != runtime.HitPids {
@@ -406,7 +406,7 @@ func TestRefusedByTheCluster(t *testing.T) {
 	}
 }
 
-// A diagnosis runs a pod, and says of network policies what this cluster does, which is nothing.
+// A diagnosis runs a pod, and reports that this cluster does not enforce network policies.
 func TestDiagnose(t *testing.T) {
 	r := openRuntime(t, Options{})
 	defer r.Close()

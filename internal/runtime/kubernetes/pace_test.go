@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A keeper is tried when keepers have usually answered: twice where one pod starts, once where several do, and then
-// when the kubelet has told of it.
+// A keeper is tried when keepers usually answer: twice if one pod starts, once if several do, and again when the kubelet has reported it.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	var p pace
@@ -29,8 +28,8 @@ func TestPace(t *testing.T) {
 	if at := asked(second, 2*time.Second); len(at) < 5 || at[0] != 450*time.Millisecond || at[1] != 2*time.Second || at[2] != 2060*time.Millisecond || at[len(at)-1]-at[len(at)-2] > dialMost+10*time.Millisecond {
 		t.Errorf("beside another, and told of: %v", at)
 	}
-	first.end(placed.Add(time.Second)) // what is usual, until there is more
-	second.end(time.Time{})            // did not start: says nothing
+	first.end(placed.Add(time.Second)) // the usual time, until there are more
+	second.end(time.Time{})            // did not start: no information
 	third := p.begin(placed)
 	if at := asked(third, 0); at[0] != 900*time.Millisecond {
 		t.Errorf("after one of a second: %v", at)
@@ -41,13 +40,13 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Where tries have met no keeper most pods that start beside others go without, until one meets its keeper again.
+// If tries have reached no keeper, most pods that start beside others are not tried early, until one reaches its keeper again.
 func TestPaceInVain(t *testing.T) {
 	t.Parallel()
 	var p pace
 	placed := time.Now()
 	early := func(pods int) (tried int) {
-		var all []*tries // which begin before any of them is tried
+		var all []*tries // all start before any of them is tried
 		for range pods {
 			all = append(all, p.begin(placed))
 		}
@@ -77,7 +76,7 @@ func TestPaceInVain(t *testing.T) {
 	}
 }
 
-// Keepers of which the kubelet says nothing are tried in turn, too, where many pods start on a slow node.
+// If many pods start on a slow node, keepers that the kubelet never reports are tried in turn, too.
 func TestPaceOfManySlowPods(t *testing.T) {
 	t.Parallel()
 	var p pace
@@ -104,8 +103,8 @@ func TestPaceOfManySlowPods(t *testing.T) {
 	}
 }
 
-// A silent pod's events are asked for every minute, and those of many silent pods in turn: together no more often than
-// one pod in startsApart.
+// The worker asks for a silent pod's events every minute, and for those of many silent pods in turn: together at most once per
+// startsApart.
 func TestPaceOfEvents(t *testing.T) {
 	t.Parallel()
 	placed := time.Now()

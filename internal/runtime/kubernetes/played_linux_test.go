@@ -23,7 +23,7 @@ func local(script string) runtime.Spec {
 	return runtime.Spec{Name: "test", Argv: []string{"-c", script}, Container: &runtime.Container{Image: "i", Entrypoint: []string{"bash"}}, Limits: runtime.Limits{Wall: time.Minute, CPU: time.Minute}}
 }
 
-// wait makes a program go on when a file is there.
+// waitFor is a script that waits for a file.
 func waitFor(file string) string { return "while [ ! -e " + file + " ]; do sleep 0.02; done; " }
 
 func TestRunOnPlayedCluster(t *testing.T) {
@@ -46,7 +46,7 @@ func TestRunOnPlayedCluster(t *testing.T) {
 	}
 }
 
-// A program gets its grace, and no longer than it lasts or the worker wants to wait.
+// A program gets its grace period, but no more than it needs or the worker waits.
 func TestGraceOnPlayedCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -84,7 +84,7 @@ func TestGraceOnPlayedCluster(t *testing.T) {
 	}
 }
 
-// A helper of another release is refused at once: a further exec would hear the same.
+// A helper of another release is refused at once: another exec would fail as well.
 func TestHelperOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -101,7 +101,7 @@ func TestHelperOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// An image that cannot be pulled is told of, and waited for only so long, though the keeper, whose image is there, answers.
+// An image that cannot be pulled is reported, and waited for only for a limited time, although the keeper, whose image is there, answers.
 func TestImageThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -122,8 +122,8 @@ func TestImageThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A worker that cannot be told from a dead one, since the cluster does not hear it any more, is followed by the next of its name: what had
-// begun is taken up with all of its output, and what had not is deleted.
+// A worker that the cluster cannot tell from a dead one is replaced by the next of its name: runs that have started are taken up with all
+// their output, and others are deleted.
 func TestTakenUp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -161,7 +161,7 @@ func TestTakenUp(t *testing.T) {
 	lasts.Stdout, lasts.Stderr = &again, &errs
 	var failed atomic.Int32
 	c.mu.Lock()
-	c.fails = func(r *http.Request) bool { // the pod is read again, by an API server that is being started
+	c.fails = func(r *http.Request) bool { // the pod is read again, from an API server that is just starting
 		return r.Method == http.MethodGet && strings.Contains(path.Base(r.URL.Path), "pawl-") && failed.Add(1) <= 2
 	}
 	c.mu.Unlock()
@@ -184,8 +184,8 @@ func TestTakenUp(t *testing.T) {
 	}
 }
 
-// A node that falls silent is told of within 15 s, and the run ends as soon as the cluster gives the node up, though no kubelet confirms
-// that: the program is not at fault, and the next attempt waits for as long as it may still go on.
+// A silent node is reported within 15 s, and the run ends as soon as the cluster gives the node up, although no kubelet confirms it: the
+// program is not at fault, and the next attempt waits for as long as the program may still run.
 func TestSilentNode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -215,7 +215,7 @@ func TestSilentNode(t *testing.T) {
 	if took := time.Since(condemned); result.Verdict != runtime.InfraError || result.Cause != runtime.NodeLost || took > 5*time.Second {
 		t.Errorf("after %v: %+v", took, result)
 	}
-	// The next attempt: the time that a program without its worker may go on is nearly over.
+	// In the next attempt, the time for which a program without its worker may run is nearly over.
 	second := newRun(r, local("true"))
 	second.spec.Labels = runtime.Labels{"execution": "ex_1", "attempt": "2"}
 	r.options.OrphanAfter = fenceQuiet + 3*time.Second - orphanSlack
@@ -230,7 +230,7 @@ func TestSilentNode(t *testing.T) {
 	}
 }
 
-// What is drained away is named so, with all that was written before; what another deletes is, too.
+// A drained pod is reported as such, with all earlier output; so is one that a user deletes.
 func TestTakenAway(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -254,8 +254,8 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// An exec that starts slowly is waited for: another would only add to what the node has to do. Of a keeper that has
-// answered, the silence is short.
+// The worker waits for an exec that starts slowly: another would only add to the node's load. For a keeper that has answered the limit is
+// short.
 func TestSlowFirstExec(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -278,7 +278,7 @@ func TestSlowFirstExec(t *testing.T) {
 	}
 }
 
-// A node that takes an exec and never answers it does not hold up the end of a run: its pod is deleted instead.
+// A node that accepts an exec and never answers it does not delay the end of a run: its pod is deleted instead.
 func TestKilledOutOfReach(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -312,8 +312,8 @@ func TestKilledOutOfReach(t *testing.T) {
 	}
 }
 
-// The files of a program that has ended well are fetched again when the stream was away meanwhile, however long the node refused execs: its
-// pod is not deleted, which would run the program once more.
+// The files of a program that has ended well are fetched again if the stream was broken meanwhile, however long the node refused execs:
+// deleting its pod would make the program run again.
 func TestFilesAfterABreak(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -347,7 +347,7 @@ func TestFilesAfterABreak(t *testing.T) {
 	}
 }
 
-// A process 1 that ends before it has sent the files ends the run, and not only when the pod's deadline has passed.
+// If process 1 ends before it has sent the files, the run ends at once, and not only at the pod's deadline.
 func TestFilesThatNeverCome(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -378,7 +378,7 @@ func TestFilesThatNeverCome(t *testing.T) {
 	}
 }
 
-// gated is a writer that takes nothing until open is closed.
+// gated is a writer that blocks until open is closed.
 type gated struct {
 	noted
 	open chan struct{}
@@ -389,8 +389,8 @@ func (g *gated) Write(p []byte) (int, error) {
 	return g.noted.Write(p)
 }
 
-// A program that is killed for its memory has run, though the worker, which still takes what it wrote before, has not
-// been told that it began: its end is its own, and not that of a start that may be tried again.
+// A program that was killed for its memory has run, even if the worker, which is still reading its output, does not know yet that it
+// started: the result is the program's, and not that of a start that may be tried again.
 func TestKilledWhileItsOutputComes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -420,7 +420,7 @@ func TestKilledWhileItsOutputComes(t *testing.T) {
 	}
 }
 
-// A pod that could not be deleted at the end of its run is deleted by the same worker later, and one that is still needed is not.
+// A pod that could not be deleted at the end of its run is deleted later by the same worker, and one that is still needed is not.
 func TestDeletedLater(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -458,7 +458,7 @@ func TestDeletedLater(t *testing.T) {
 	needed.Wait()
 }
 
-// A program that has written too much before its worker knows that it began has run, and not failed to start.
+// A program that exceeds its output limit before its worker knows that it started has run, and did not fail to start.
 func TestTooMuchOutputAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
-// marked tells the process of this test that it is the one to be killed.
+// marked makes the test process the one that is killed.
 const marked = "PAWL_TEST_KUBERNETES_ABANDONS"
 
 type abandoned struct {
@@ -28,7 +28,7 @@ type abandoned struct {
 	Spec              runtime.Spec
 }
 
-// TestAbandons is the process before, of the other tests: it starts a run and is killed.
+// TestAbandons is the earlier process for the other tests: it starts a run and is killed.
 func TestAbandons(t *testing.T) {
 	var a abandoned
 	if json.Unmarshal([]byte(os.Getenv(marked)), &a) != nil {
@@ -43,7 +43,7 @@ func TestAbandons(t *testing.T) {
 	started.Wait()
 }
 
-// abandon starts a run in another process, which is killed when the run has written what is given.
+// abandon starts a run in another process, which is killed when the run has written until.
 func abandon(t *testing.T, namespace string, spec runtime.Spec, until string) {
 	t.Helper()
 	kubernetestest.Helper(t)
@@ -82,8 +82,8 @@ func lastingSpec(image, name, script string) runtime.Spec {
 	return spec
 }
 
-// again opens the runtime as the worker's next process does, and resumes all runs that have outlived the process
-// before. They must be those of want.
+// again opens the runtime as the worker's next process does, and resumes all runs that have outlived the earlier process. They must be
+// those of want.
 func again(t *testing.T, namespace string, want ...string) *Runtime {
 	t.Helper()
 	r := openRuntime(t, Options{Namespace: namespace, Worker: "test"})
@@ -106,7 +106,7 @@ func again(t *testing.T, namespace string, want ...string) *Runtime {
 	return r
 }
 
-// noted is a writer that may be read meanwhile.
+// noted is a writer that can be read while it is written.
 type noted struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -138,14 +138,14 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A program that goes on without its worker is taken up again, while it runs and when it has ended meanwhile: its output is all there,
-// byte for byte, what it leaves is collected, and its end is its own.
+// A program that runs on without its worker is taken up again, while it runs and after it has ended: all its output arrives, byte for
+// byte, its files are collected, and its end is its own.
 func TestResume(t *testing.T) {
 	image, namespace := tools(t), kubernetestest.Namespace(t)
 	for name, c := range map[string]struct {
 		script string
 		until  string
-		ends   bool // before it is taken up
+		ends   bool // before the run is taken up
 		kill   bool
 		limits runtime.Limits
 		want   runtime.Verdict
@@ -189,7 +189,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// What was not meant to last is not taken up, and what another life of the worker has left goes at once.
+// A run that is not lasting is not taken up, and other pods of the worker's earlier processes are deleted at once.
 func TestNotResumed(t *testing.T) {
 	image, namespace := tools(t), kubernetestest.Namespace(t)
 	spec := lastingSpec(image, "ex_notlasting", "echo one; sleep 1000")

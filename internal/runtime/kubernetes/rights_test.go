@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// The role that a worker is given has the verbs that this package's requests need, and no others.
+// The worker's role has exactly the verbs that this package's requests need.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	needed := map[string]bool{}
@@ -33,7 +33,7 @@ func TestRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inside := map[ast.Node]bool{} // calls that are a part of a chain whose end was seen
+		inside := map[ast.Node]bool{} // calls within a chain whose end has been visited
 		ast.Inspect(f, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok || inside[call] {
@@ -44,7 +44,7 @@ func TestRights(t *testing.T) {
 			switch {
 			case verb == "":
 			case argument(calls["SubResource"]) == "exec":
-				// A stream is opened with GET, for which a cluster asks the right to get before 1.35 and to create since.
+				// A stream is opened with GET, for which a cluster before 1.35 requires the verb get, and later ones create.
 				needed[resource+"/exec get"], needed[resource+"/exec create"] = true, true
 			default:
 				needed[resource+" "+verb] = true
@@ -88,7 +88,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// chainOf is a chain of calls such as c.rest.Get().Resource("pods").Name(name), by the names of its methods.
+// chainOf is a chain of calls such as c.rest.Get().Resource("pods").Name(name), by method name.
 func chainOf(call *ast.CallExpr, inside map[ast.Node]bool) map[string]*ast.CallExpr {
 	calls := map[string]*ast.CallExpr{}
 	for {
@@ -107,7 +107,7 @@ func chainOf(call *ast.CallExpr, inside map[ast.Node]bool) map[string]*ast.CallE
 	}
 }
 
-// verbOf is what the cluster calls a request; empty: it is none.
+// verbOf is the cluster's verb for a request; empty: it is not a request.
 func verbOf(calls map[string]*ast.CallExpr) string {
 	has := func(name string) bool { return calls[name] != nil }
 	switch {

@@ -19,7 +19,7 @@ func writeTemplate(t *testing.T, text string) string {
 	return path
 }
 
-// What a template says is in the pod, beside what Pawl says; and of Pawl's own nothing is changed.
+// A template's settings are in the pod together with Pawl's, and do not change any of Pawl's.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	r := onServer(t, &server{})
@@ -48,7 +48,7 @@ spec:
 	}
 }
 
-// The template of docs/kubernetes.md is one.
+// The template in docs/kubernetes.md is valid.
 func TestTemplateOfTheDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/kubernetes.md")

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A watch that breaks off, or that the server calls too old, goes on from a new listing: a pod that went meanwhile is gone.
+// A watch that breaks off, or that the server calls too old, continues from a new listing: a pod that disappeared meanwhile is gone.
 func TestWatchAgain(t *testing.T) {
 	t.Parallel()
 	object := func(version, phase string) string {
@@ -48,7 +48,7 @@ func TestWatchAgain(t *testing.T) {
 	}
 }
 
-// A listing that is never answered does not blind the worker for ever.
+// A listing that is never answered does not stop the watcher for ever.
 func TestListAgain(t *testing.T) {
 	t.Parallel()
 	var lists atomic.Int32
@@ -61,7 +61,7 @@ func TestListAgain(t *testing.T) {
 		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"p","uid":"u1"}}]}`)
 	}))
 	defer listening.Close()
-	quiet() // as connect does, before the library is used
+	quiet() // as connect does before it uses the library
 	pods, err := newClient(&rest.Config{Host: listening.URL}, "runs")
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestListAgain(t *testing.T) {
 	following.Wait()
 }
 
-// A worker that may not list pods says so, and does not only wait for what it is not told.
+// A worker that may not list pods reports that, and does not only wait.
 func TestUntold(t *testing.T) {
 	t.Parallel()
 	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

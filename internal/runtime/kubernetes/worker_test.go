@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
-// TestWorkerKilled is row 48 as pods answer it: a program outlives a worker that is ended by SIGKILL only for so long, and the
-// next worker's sweep removes the pod.
+// TestWorkerKilled is row 48 for pods: a program outlives a worker that SIGKILL ends only for a limited time, and the next worker's sweep
+// removes the pod.
 func TestWorkerKilled(t *testing.T) {
 	const marker, token = "PAWL_TEST_KUBERNETES_WORKER", "worker-killed-0815"
 	if namespace := os.Getenv(marker); namespace != "" {
@@ -64,7 +64,7 @@ func TestWorkerKilled(t *testing.T) {
 			t.Fatalf("survived the worker: %v", runtimetest.Processes(token))
 		}
 	}
-	for swept := 0; swept == 0; { // the kubelet tells a little later that the pod is over
+	for swept := 0; swept == 0; { // the kubelet reports the pod's end a little later
 		if swept, err = r.sweep(ctx, time.Now().Add(2*sweepAfter)); err != nil {
 			t.Fatal(err)
 		}

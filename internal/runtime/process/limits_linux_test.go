@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// What a program is limited to does not depend on the shell that has started Pawl.
+// A program's limits do not depend on the shell that started Pawl.
 func TestLimitsAreNotInherited(t *testing.T) {
 	if os.Getenv("PAWL_TEST_SHELL") != "" {
 		t.Logf("<<<%s>>>", limitsOfARun(t))
@@ -34,7 +34,7 @@ func TestLimitsAreNotInherited(t *testing.T) {
 	}
 }
 
-// limitsOfARun is what a program finds that waits until it has been limited.
+// limitsOfARun are the limits that a program sees after it has been limited.
 func limitsOfARun(t *testing.T) string {
 	r, err := New(Options{Dir: t.TempDir()})
 	if err != nil {

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestSweep leaves the directories of a runtime that lives alone and takes those of one that died.
+// TestSweep checks that a sweep removes the directories of a dead runtime, and not those of a living one.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	live, err := makeBase(parent)
@@ -39,7 +39,7 @@ func TestSweep(t *testing.T) {
 	if err := os.Chmod(locked, 0); err != nil {
 		t.Fatal(err)
 	}
-	dead.lock.Close() // what the kernel does for the dead
+	dead.lock.Close() // as the kernel does at a process's death
 	next, err := makeBase(parent)
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDiffers lists a failure, a success and something that is never asked for.
+// TestDiffers lists a failure, a success and a key that is never used.
 func TestDiffers(t *testing.T) {
 	e := expect(Differs{"fails": "it must", "passes": "it was thought", "12/forgotten": "nobody asks"})
 	outer := &recorder{TB: t}

@@ -23,8 +23,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// The benchmarks of this file take every measure in turns with the same work done bare, so that both meet the same
-// machine, and give both and their ratio. A run is measured from its start until nothing of it is left.
+// The benchmarks of this file alternate each measurement with the same work outside of a sandbox, so that both run on the same machine,
+// and report both and their ratio. A run is measured from its start until it has ended completely.
 
 // initBinary lets the benchmarks use the init of the real program, which is seven times larger than the tests'.
 var initBinary = flag.String("sandbox.init", "", "the pawl binary whose init the benchmarks use; empty: this one")
@@ -46,10 +46,10 @@ func bench(tb testing.TB, o Options) *Runtime {
 	return r
 }
 
-// BenchmarkCold has every sandbox built when it is asked for.
+// BenchmarkCold builds every sandbox on demand.
 func BenchmarkCold(b *testing.B) { compareTrue(b, Options{}, 0) }
 
-// BenchmarkWarm has them waiting, one start at a time with 10 ms in between.
+// BenchmarkWarm uses waiting sandboxes, one start at a time with 10 ms in between.
 func BenchmarkWarm(b *testing.B) { compareTrue(b, Options{Warm: 4}, 10*time.Millisecond) }
 
 // BenchmarkWarmAfterIdle does the same after 50 ms, when the kernel's locks have gone cold.
@@ -102,7 +102,7 @@ func compare(b *testing.B, o Options, think time.Duration, spec runtime.Spec, ba
 	b.ReportMetric(float64(at(inside, 0.5))/float64(at(outside, 0.5)), "x-bare")
 }
 
-// used is the processor time of this process, of all its children that have ended, and of the zygote.
+// used is the processor time of this process, of all its ended children, and of the zygote.
 func used(r *Runtime) (total time.Duration) {
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
 		var usage unix.Rusage
@@ -132,7 +132,7 @@ func settle(tb testing.TB, r runtime.Runtime, size int) {
 	}
 }
 
-// finish runs a program that is to end well.
+// finish runs a program that must end well.
 func finish(tb testing.TB, r runtime.Runtime, spec runtime.Spec) {
 	tb.Helper()
 	run, err := r.Start(context.Background(), spec)
@@ -179,8 +179,8 @@ func BenchmarkEight(b *testing.B) {
 	}
 }
 
-// BenchmarkPythonQueue runs programs of 10 ms each from a queue with as many slots as a worker has, first all bare and
-// then all in sandboxes. One iteration is the whole queue of 1,000.
+// BenchmarkPythonQueue runs programs of 10 ms each from a queue with as many slots as a worker has, without and with sandboxes. One
+// iteration is the whole queue of 1,000.
 func BenchmarkPythonQueue(b *testing.B) {
 	const slots, length = 4, 1000
 	const program = "import time; end = time.process_time() + 0.01\nwhile time.process_time() < end: pass"
@@ -189,7 +189,7 @@ func BenchmarkPythonQueue(b *testing.B) {
 	defer r.Close()
 	var inside, outside time.Duration
 	for b.Loop() {
-		// In turns of a tenth, for the machine's sake.
+		// Both alternate in tenths, so that the machine's load affects both alike.
 		for range 10 {
 			outside += queue(slots, length/10, func() { _ = exec.Command(pythonPath, "-c", program).Run() })
 			inside += queue(slots, length/10, func() { finish(b, r, spec) })
@@ -200,7 +200,7 @@ func BenchmarkPythonQueue(b *testing.B) {
 	b.ReportMetric(inside.Seconds()/outside.Seconds(), "x-bare")
 }
 
-// queue does n jobs on a number of slots and returns how long all took.
+// queue runs n jobs on a number of slots and returns how long all took.
 func queue(slots, n int, job func()) time.Duration {
 	return timed(func() {
 		jobs := make(chan struct{}, n)
@@ -220,7 +220,7 @@ func queue(slots, n int, job func()) time.Duration {
 	})
 }
 
-// BenchmarkKill kills a fork bomb of 300 processes and measures until nothing of it is left.
+// BenchmarkKill kills a fork bomb of 300 processes and measures the time until it has ended completely.
 func BenchmarkKill(b *testing.B) {
 	bomb := compileC(b, "bomb", `#include <unistd.h>
 int main(void) {
@@ -256,7 +256,7 @@ int main(void) {
 	reportTimes(b, took, "")
 }
 
-// signal is a writer that says when the first bytes have come.
+// signal is a writer that signals the first bytes.
 type signal chan struct{}
 
 func (s signal) Write(p []byte) (int, error) {
@@ -267,7 +267,7 @@ func (s signal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkFlood has a program write 4 GB and measures by how much this process grows.
+// BenchmarkFlood runs a program that writes 4 GB and measures by how much this process grows.
 func BenchmarkFlood(b *testing.B) {
 	const size = 4 << 30
 	r := bench(b, Options{})
@@ -302,14 +302,14 @@ func BenchmarkFlood(b *testing.B) {
 	b.ReportMetric(float64(grown)/(1<<20), "grown-MB")
 }
 
-// BenchmarkIdleMemory measures what a sandbox in the pool takes, kernel memory and all, by what a memory cgroup around
-// this process counts; and what its init has for itself alone. It also measures what processor time they take.
+// BenchmarkIdleMemory measures the memory of a sandbox in the pool, with kernel memory, by a memory cgroup around this process; and the
+// private memory of its init. It also measures their processor time.
 func BenchmarkIdleMemory(b *testing.B) {
 	const size = 64
 	used := accounted(b)
 	var all, private, ticks float64
 	for b.Loop() {
-		fill(b, size, func(*Runtime) {}) // what is kept for the next after the first is not theirs
+		fill(b, size, func(*Runtime) {}) // memory that stays allocated after the first is not counted
 		before := used()
 		fill(b, size, func(r *Runtime) {
 			all += float64(used()-before) / size
@@ -330,8 +330,7 @@ func BenchmarkIdleMemory(b *testing.B) {
 	b.ReportMetric(ticks/float64(b.N), "cpu-ticks")
 }
 
-// accounted puts this process into a memory cgroup of its own until the end of the benchmark; the result reads what is
-// in use there.
+// accounted puts this process into its own memory cgroup until the end of the benchmark; the returned function reads the usage.
 func accounted(b *testing.B) func() int64 {
 	c, err := findCgroups()
 	if err != nil {
@@ -358,12 +357,12 @@ func accounted(b *testing.B) func() int64 {
 	})
 	return func() int64 {
 		goruntime.GC()
-		time.Sleep(200 * time.Millisecond) // the kernel frees a while later
+		time.Sleep(200 * time.Millisecond) // the kernel frees memory a while later
 		return number(dir, file)
 	}
 }
 
-// ticks are those of processor time that all sandboxes in the pool have used.
+// ticks is the processor time of all sandboxes in the pool.
 func (p *pool) ticks() (total int64) {
 	for _, w := range p.stock {
 		total += int64(cpuOf(w.pid, true) / clockTick)
@@ -379,7 +378,7 @@ func fill(b *testing.B, size int, look func(*Runtime)) {
 	}
 }
 
-// static is a run of a static program that exits at once: the host's busybox, or one that is built for it.
+// static is a run of a static program that exits at once: the host's busybox, or one built for it.
 func static(tb testing.TB) runtime.Spec {
 	tb.Helper()
 	const busybox = "/usr/bin/busybox"
@@ -393,7 +392,7 @@ func static(tb testing.TB) runtime.Spec {
 	return runtime.Spec{Argv: []string{program}, Mounts: []runtime.Mount{{Path: filepath.Dir(program)}}}
 }
 
-// compileC builds a static program in a directory of its own.
+// compileC builds a static program in its own directory.
 func compileC(tb testing.TB, name, text string) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -408,8 +407,8 @@ func compileC(tb testing.TB, name, text string) string {
 	return program
 }
 
-// BenchmarkPinned has as many programs compute at once as there are processors, and twice as many, in turns on any processor and
-// pinned. One iteration is one round of both; it reports how far their processor and wall times lie apart.
+// BenchmarkPinned runs as many computing programs at once as there are processors, and twice as many, alternating between any processor
+// and pinned. One iteration is one round of both; it reports the spread of their processor and wall times.
 func BenchmarkPinned(b *testing.B) {
 	for _, times := range []int{1, 2} {
 		atOnce := times * goruntime.NumCPU()

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// TestBinaryIsOutOfReach runs from a binary that its user may change and has a sandbox execute it, which programs can
-// bring about by naming /proc/self/exe as their interpreter. What they get must not be a way to write to the binary.
+// TestBinaryIsOutOfReach runs a binary that its user may change and makes a sandbox execute it, which programs can do by naming
+// /proc/self/exe as their interpreter. They must not be able to write to the binary through it.
 func TestBinaryIsOutOfReach(t *testing.T) {
 	const stage = "PAWL_TEST_STAGE"
 	switch os.Getenv(stage) {

@@ -31,8 +31,8 @@ func ended(t *testing.T, r runtime.Runtime, spec runtime.Spec) runtime.Result {
 	return run.Wait()
 }
 
-// TestPidsAreExact counts what a limit on processes allows, from the first fork on, and that the result says so when it
-// was met. Where the init shares the run's cgroup, or rlimits hold the limit, a few more are allowed.
+// TestPidsAreExact counts the processes that a limit allows, from the first fork on, and checks that the result reports that it was
+// reached. If the init shares the run's cgroup, or rlimits enforce the limit, a few more are allowed.
 func TestPidsAreExact(t *testing.T) {
 	for _, o := range []Options{{}, {Warm: 2}} {
 		r := factory(o)(t)
@@ -56,12 +56,12 @@ func TestPidsAreExact(t *testing.T) {
 	}
 }
 
-// TestWallHoldsCPU checks that the time of a program with one thread is never less than its processor time: it is taken
-// where the program runs, not where the host reads of it.
+// TestWallHoldsCPU checks that the wall time of a program with one thread is never less than its processor time: it is measured where the
+// program runs, not when the host reads its end.
 func TestWallHoldsCPU(t *testing.T) {
 	r := factory(Options{Warm: 2})(t)
 	t.Cleanup(func() { _ = r.Close() })
-	var over atomic.Bool // this process is busy, so that it is late to read what the init sends
+	var over atomic.Bool // this process is busy, so that it reads the init's messages late
 	defer over.Store(true)
 	for range 8 {
 		go func() {
@@ -77,10 +77,10 @@ func TestWallHoldsCPU(t *testing.T) {
 	}
 }
 
-// TestStarved runs twice as many busy programs as there are processors, so that each waits about half of its time, and one
-// that sleeps. A quarter of what a busy program waited is the least that has to be counted: the time that a hypervisor gives to other
-// machines is in the wall time and not in the kernel's count, and the kernel weighs its count by how busy each processor was (0.497 of
-// the wait was seen on a loaded virtual machine).
+// TestStarved runs twice as many busy programs as there are processors, so that each waits about half of its time, and one that sleeps. A
+// quarter of a busy program's wait is the least that must be counted: the time that a hypervisor gives to other machines is in the wall
+// time and not in the kernel's count, and the kernel weights its count by how busy each processor was (0.497 of the wait was seen on a
+// loaded virtual machine).
 func TestStarved(t *testing.T) {
 	r := factory(Options{})(t)
 	t.Cleanup(func() { _ = r.Close() })
@@ -107,8 +107,9 @@ func TestStarved(t *testing.T) {
 	}
 }
 
-// TestStarvedBeforeTheStart has a sandbox of the pool starve before it is given its program, as its init does on a busy machine while
-// it builds the sandbox: none of that is the program's. A program that only sleeps is not starved, whether it ends by itself or is ended.
+// TestStarvedBeforeTheStart starves a sandbox of the pool before it gets its program, as can happen on a busy machine while the init
+// builds the sandbox: none of that counts for the program. A program that only sleeps is not starved, whether it ends by itself or is
+// ended.
 func TestStarvedBeforeTheStart(t *testing.T) {
 	r := openPool(t, Options{Warm: 1})
 	if c := r.cgroups; c == nil || c.unified == "" || len(read(c.unified, "cpu.pressure")) == 0 {
@@ -123,15 +124,15 @@ func TestStarvedBeforeTheStart(t *testing.T) {
 		starve(t, filepath.Join(r.cgroups.unified, held[0]), 400*time.Millisecond)
 		result := ended(t, r, runtime.Spec{Argv: []string{"/bin/sleep", c.sleep}, Env: []string{"PATH=/usr/bin:/bin"},
 			Limits: runtime.Limits{Wall: 1500 * time.Millisecond}})
-		// At least 0.3 s of the time it slept, and the kernel counts in steps of some milliseconds.
+		// It slept at least 0.3 s, and the kernel counts in steps of some milliseconds.
 		if result.Verdict != c.verdict || result.Starved > result.Wall-150*time.Millisecond {
 			t.Errorf("sleep %s: %s, starved for %v of %v", c.sleep, result.Verdict, result.Starved, result.Wall)
 		}
 	}
 }
 
-// starve has a process in the cgroup wait for a processor that another one uses, for long enough. It reads the pressure of the cgroup
-// only once: the kernel counts what was since the last reading in whole ticks, so that readings 1 ms apart lose nearly all of it.
+// starve makes a process in the cgroup wait for a processor that another uses, for long enough. It reads the pressure of the cgroup only
+// once: the kernel counts the time since the last reading in whole ticks, so that readings 1 ms apart lose nearly all of it.
 func starve(t *testing.T, cgroup string, enough time.Duration) {
 	t.Helper()
 	dir, err := os.Open(cgroup)
@@ -142,7 +143,7 @@ func starve(t *testing.T, cgroup string, enough time.Duration) {
 	begun := make(chan error)
 	var busy [2]*exec.Cmd
 	go func() {
-		goruntime.LockOSThread() // its affinity is what the processes inherit; it ends with this goroutine
+		goruntime.LockOSThread() // the processes inherit its affinity; the thread ends with this goroutine
 		var all, one unix.CPUSet
 		err := unix.SchedGetaffinity(0, &all)
 		for cpu := 0; one.Count() == 0; cpu++ {
@@ -181,8 +182,8 @@ func starve(t *testing.T, cgroup string, enough time.Duration) {
 	}
 }
 
-// TestShareOfProcessors burns half a second of processor time with half a processor: no machine can make that last less than
-// about a second. It does so in a sandbox of the pool and in one of its own.
+// TestShareOfProcessors uses half a second of processor time with half a processor: on any machine that takes at least about a second. It
+// does so in a sandbox of the pool and in a new one.
 func TestShareOfProcessors(t *testing.T) {
 	for _, o := range []Options{{}, {Warm: 1}} {
 		r := factory(o)(t)
@@ -201,8 +202,8 @@ func TestShareOfProcessors(t *testing.T) {
 	}
 }
 
-// TestPageCacheIsApart runs a program on a file that the kernel has not read yet: the pages that it keeps of it are no memory of
-// the program's, and the next run has none.
+// TestPageCacheIsApart runs a program on a file that the kernel has not read yet: the cached pages do not count as the program's memory,
+// and the next run has none.
 func TestPageCacheIsApart(t *testing.T) {
 	r := factory(Options{})(t)
 	t.Cleanup(func() { _ = r.Close() })
@@ -255,7 +256,7 @@ func evicted(t *testing.T, path string, size int) {
 	}
 }
 
-// A program that the kernel kills since the group above its own is full is no victim of its own limit, which it has not reached.
+// A program that the kernel kills because the cgroup above its own is full has not exceeded its own limit.
 func TestMemoryOfTheGroupAbove(t *testing.T) {
 	r := factory(Options{})(t).(*Runtime)
 	t.Cleanup(func() { _ = r.Close() })

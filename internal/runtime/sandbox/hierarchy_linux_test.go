@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// fakeV2 is a directory that looks like a cgroup v2 hierarchy: nested groups that have the controllers, some of which
-// have already handed them on. It cannot refuse what the kernel would.
+// fakeV2 is a directory that looks like a cgroup v2 hierarchy: nested groups with controllers, some of which are enabled for their
+// children. It does not refuse what the kernel would refuse.
 func fakeV2(t *testing.T, groups map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -73,7 +73,7 @@ func TestLimitV2(t *testing.T) {
 	for file, want := range map[string]string{
 		"memory.max": fmt.Sprint(64<<20 + initMemory), "memory.swap.max": "0", "pids.max": fmt.Sprint(32 + initTasks), "cpu.max": "30000 20000",
 	} {
-		// A regular file keeps what a shorter write does not cover.
+		// A regular file keeps the rest of its content after a shorter write.
 		if got := string(read(dir.Name(), file)); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %q, want %q", file, got, want)
 		}
@@ -107,7 +107,7 @@ func TestLimitV2(t *testing.T) {
 	}
 }
 
-// The cpu controller is handed on where there is one, and not missed where there is none.
+// The cpu controller is enabled where it exists, and its absence is not an error.
 func TestEnableCPU(t *testing.T) {
 	root := fakeV2(t, map[string]string{
 		"with":    "cgroup.controllers=cpu memory pids\ncgroup.subtree_control=memory pids",
@@ -150,7 +150,7 @@ func TestCgroupMounts(t *testing.T) {
 	}
 }
 
-// TestSweep leaves a live owner's cgroups alone and takes a dead one's.
+// TestSweep checks that a sweep removes a dead owner's cgroups, and not a living one's.
 func TestSweep(t *testing.T) {
 	root := t.TempDir()
 	live, err := ownerPrefix()
@@ -167,7 +167,7 @@ func TestSweep(t *testing.T) {
 	}
 	keep := []string{live + "1", "pawl-1.1.1-1", "unrelated", fmt.Sprintf("pawl-%d.garbage", ns)}
 	gone := []string{
-		fmt.Sprintf("pawl-%d.%d.%d-1", ns, os.Getpid(), start+1), // our pid, used before us
+		fmt.Sprintf("pawl-%d.%d.%d-1", ns, os.Getpid(), start+1), // our pid, used by an earlier process
 		fmt.Sprintf("pawl-%d.%d.%d-7", ns, 1<<30, start),
 	}
 	for _, name := range append(append([]string{}, keep...), gone...) {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// TestSecondLayer looks at what is in place should the seccomp filter be got around.
+// TestSecondLayer checks the protection that remains if the seccomp filter is circumvented.
 func TestSecondLayer(t *testing.T) {
 	r := factory(Options{})(t)
 	defer r.Close()
@@ -22,8 +22,8 @@ func TestSecondLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	run.Wait()
-	// No user namespaces below, five empty sets of capabilities, one line of ids, a core limit that cannot be made 0, which
-	// would be one without effect, and nothing of these directories.
+	// No nested user namespaces, five empty sets of capabilities, one line of ids, a core limit that cannot be set to 0, which would be
+	// ineffective, and nothing of these directories.
 	if want := "0\n5\n3\nMax core file size 1 1 bytes \n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// A program can serve itself on the loopback of its own network.
+// A program can connect to itself on the loopback device of its network namespace.
 func TestLoopback(t *testing.T) {
 	r := factory(Options{})(t)
 	defer r.Close()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
-// len is how many sandboxes wait.
+// len is the number of waiting sandboxes.
 func (p *pool) len() int {
 	if p == nil {
 		return 0
@@ -67,7 +67,7 @@ func begin(t *testing.T, r *Runtime, spec runtime.Spec) *run {
 	return started.(*run)
 }
 
-// TestPoolIsUsedOnce has a run take the oldest sandbox of the pool, and never one that another run has had.
+// TestPoolIsUsedOnce checks that a run takes the oldest sandbox of the pool, and never one that another run has used.
 func TestPoolIsUsedOnce(t *testing.T) {
 	r := openPool(t, Options{Warm: 2})
 	used := make(map[int]bool)
@@ -88,8 +88,8 @@ func TestPoolIsUsedOnce(t *testing.T) {
 	}
 }
 
-// TestPoolIsEmpty starts more runs than the pool holds; what comes too late is built on the spot. While runs go on, the
-// pool is filled for the next.
+// TestPoolIsEmpty starts more runs than the pool holds; sandboxes for the others are built on demand. While runs continue, the pool is
+// refilled.
 func TestPoolIsEmpty(t *testing.T) {
 	r := openPool(t, Options{Warm: 2})
 	for range 5 {
@@ -98,7 +98,7 @@ func TestPoolIsEmpty(t *testing.T) {
 	until(t, "the pool is filled during the runs", func() bool { return r.pool.len() == 2 })
 }
 
-// TestPoolDies kills what waits in the pool, which must not show in any run.
+// TestPoolDies kills the waiting sandboxes, which must not affect any run.
 func TestPoolDies(t *testing.T) {
 	r := openPool(t, Options{Warm: 3})
 	victims := r.pool.ids()
@@ -129,7 +129,7 @@ func TestPoolDies(t *testing.T) {
 	}
 }
 
-// TestPoolIsOutdated has something that every sandbox shows replaced on the host.
+// TestPoolIsOutdated replaces something on the host that every sandbox shows.
 func TestPoolIsOutdated(t *testing.T) {
 	r := openPool(t, Options{Warm: 2})
 	waiting := r.pool.ids()
@@ -147,9 +147,8 @@ func TestPoolIsOutdated(t *testing.T) {
 	}
 }
 
-// TestPoolExpires leaves the pool alone until it is emptied, before and after a start, and then has a start fill it
-// again. How long it is left alone is set for each step: two sandboxes may take longer to build than a time that the
-// test could wait for, and would never be there together.
+// TestPoolExpires waits until an idle pool is emptied, before and after a start, and then lets a start fill it again. The idle time is
+// set for each step: with a time that the test could wait for, two sandboxes might take longer to build, and would never exist together.
 func TestPoolExpires(t *testing.T) {
 	r := openPool(t, Options{Warm: 2, KeepWarm: time.Hour})
 	keep := func(d time.Duration) {
@@ -178,7 +177,7 @@ func TestPoolExpires(t *testing.T) {
 	until(t, "the pool is full again", func() bool { return r.pool.len() == 2 })
 }
 
-// TestPoolSuits gives runs what a sandbox in the pool has not been built for.
+// TestPoolSuits starts runs that need more than a sandbox in the pool was built for.
 func TestPoolSuits(t *testing.T) {
 	r := openPool(t, Options{Warm: 1})
 	toolchain := publicDir(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// TestPins has runs come and go on four processors of two cores: 0 and 2 are threads of one, 1 and 3 of the other.
+// TestPins starts and ends runs on four processors of two cores: 0 and 2 are threads of one, 1 and 3 of the other.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	p := &processors{all: []processor{{0, 0}, {1, 1}, {2, 0}, {3, 1}}, pinned: map[*pin]struct{}{}}
@@ -22,7 +22,7 @@ func TestPins(t *testing.T) {
 		}
 		return n
 	}
-	a, b := take(0, 0), take(0.5, 1) // a core each while there are two
+	a, b := take(0, 0), take(0.5, 1) // one core each while there are two
 	c := take(0, 2)
 	a.release()
 	a.release()
@@ -33,7 +33,7 @@ func TestPins(t *testing.T) {
 			t.Errorf("%v is not shared", n.ids)
 		}
 	}
-	f := take(1.5, 0, 1) // a fifth run, of two processors: all are in use
+	f := take(1.5, 0, 1) // a fifth run, with two processors: all are in use
 	for n, want := range map[*pin]bool{a: false, b: true, c: false, d: true, e: false, f: true} {
 		if n.shared != want {
 			t.Errorf("%v: shared %v, want %v", n.ids, n.shared, want)
@@ -51,8 +51,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestPinned runs programs that tell what they may run on, in sandboxes of the pool and built for them: as many at once as there
-// are processors get one each, one more shares, and no program can leave what it was given.
+// TestPinned runs programs that print their allowed processors, in sandboxes of the pool and in new ones: as many concurrent programs as
+// there are processors get one each, another one shares, and no program can leave its processors.
 func TestPinned(t *testing.T) {
 	for _, o := range []Options{{PinCPUs: true}, {PinCPUs: true, Warm: 2}} {
 		r := factory(o)(t).(*Runtime)
@@ -96,7 +96,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// blocked is an input that ends when it may.
+// blocked is an input that ends when until is closed.
 type blocked struct{ until chan struct{} }
 
 func (b blocked) Read([]byte) (n int, err error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// What a program is limited to does not depend on the shell that has started Pawl.
+// A program's limits do not depend on the shell that started Pawl.
 func TestLimitsAreNotInherited(t *testing.T) {
 	if os.Getenv("PAWL_TEST_SHELL") == "" {
 		binary := copyTestBinary(t, publicDir(t))
@@ -55,8 +55,8 @@ func TestLimitsAreNotInherited(t *testing.T) {
 	t.Logf("<<<%s>>>", text.String())
 }
 
-// Memory that is reserved and not touched counts for nothing: from version 24 on Node.js reserves 512 MiB for code, and Java 64 MiB for
-// each thread's stack. What is touched counts.
+// Reserved memory that is not touched does not count: from version 24 on Node.js reserves 512 MiB for code, and Java 64 MiB for each
+// thread's stack. Touched memory counts.
 func TestReservedMemory(t *testing.T) {
 	const source = `#include <pthread.h>
 #include <stdlib.h>
@@ -101,13 +101,13 @@ func TestDeepRecursion(t *testing.T) {
 		deepRecursion(t, r, "100000000", 0, runtime.OOM)
 		deepRecursion(t, r, "100000", 1<<20, runtime.Signal)
 	}
-	r = factory(Options{WithoutCgroups: true})(t) // where the stack is small, since threads reserve as much
+	r = factory(Options{WithoutCgroups: true})(t) // the stack is small there, because threads reserve as much
 	defer r.Close()
 	deepRecursion(t, r, "1000000", 0, runtime.Signal)
 	deepRecursion(t, r, "1000000", 200<<20, runtime.OK)
 }
 
-// deepRecursion takes some 100 bytes of the stack for each call.
+// deepRecursion uses about 100 bytes of the stack per call.
 func deepRecursion(t *testing.T, r runtime.Runtime, depth string, stack int64, want runtime.Verdict) {
 	t.Helper()
 	source := "int f(int n, volatile char *up) { volatile char here[32]; here[0] = *up; return n ? f(n - 1, here) + here[0] : 0; }\n" +

@@ -35,15 +35,15 @@ func TestConformance(t *testing.T) {
 	runtimetest.Exercise(t, factory(o), differing(t, o))
 }
 
-// TestConformanceWithoutCgroups is what an unprivileged user without delegated cgroups has, under the current user.
-// What runs in parallel with it must use no cgroups: it would take theirs for leftovers of its own.
+// TestConformanceWithoutCgroups is the case of an unprivileged user without delegated cgroups, as the current user. Parallel tests must
+// not use cgroups: it would take theirs for leftovers.
 func TestConformanceWithoutCgroups(t *testing.T) {
 	t.Parallel()
 	o := Options{WithoutCgroups: true}
 	runtimetest.Exercise(t, factory(o), differing(t, o), runtimetest.Brief())
 }
 
-// differing lists what only cgroups can do, where there are none.
+// differing lists what only cgroups can do, for options without them.
 func differing(t *testing.T, o Options) runtimetest.Option {
 	t.Helper()
 	r := factory(o)(t).(*Runtime)
@@ -57,8 +57,8 @@ func differing(t *testing.T, o Options) runtimetest.Option {
 	})
 }
 
-// TestConformanceWarm has every run in a sandbox that was built ahead, as far as the pool keeps up. It runs alone: others
-// would take the cgroups of its pool for leftovers.
+// TestConformanceWarm runs the suite in sandboxes that were built in advance, as far as the pool keeps up. It does not run in parallel:
+// other tests would take the cgroups of its pool for leftovers.
 func TestConformanceWarm(t *testing.T) {
 	o := Options{Warm: 4}
 	runtimetest.Exercise(t, factory(o), differing(t, o), runtimetest.Brief())
@@ -66,7 +66,7 @@ func TestConformanceWarm(t *testing.T) {
 
 func TestWorkerKilledWarm(t *testing.T) { runtimetest.WorkerKilled(t, factory(Options{Warm: 4})) }
 
-// TestUnprivileged runs this package's tests again as a user who is nobody on this host.
+// TestUnprivileged runs this package's tests again as the user nobody.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this already is an unprivileged user")
@@ -102,7 +102,7 @@ func TestPrivateBinary(t *testing.T) {
 	}
 }
 
-// publicDir is a temporary directory that every user can enter, which testing's own are not.
+// publicDir is a temporary directory that every user can enter, unlike package testing's.
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pawl-public-")
@@ -116,7 +116,7 @@ func publicDir(t *testing.T) string {
 	return dir
 }
 
-// copyTestBinary puts this test binary where every user can execute it.
+// copyTestBinary copies this test binary to where every user can execute it.
 func copyTestBinary(t *testing.T, dir string) string {
 	t.Helper()
 	in, err := os.Open("/proc/self/exe")
@@ -124,7 +124,7 @@ func copyTestBinary(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	// A process forked meanwhile would hold the file open for writing, and such a file cannot be executed.
+	// A process that is forked meanwhile would hold the file open for writing, and such a file cannot be executed.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	path := filepath.Join(dir, "sandbox.test")
@@ -158,8 +158,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// TestRefused takes user namespaces away, in a user namespace of its own whose limit is zero, and looks at what a user
-// is told then.
+// TestRefused forbids user namespaces, in its own user namespace whose limit is zero, and checks the error.
 func TestRefused(t *testing.T) {
 	const marker = "PAWL_TEST_NO_NAMESPACES"
 	if os.Getenv(marker) == "" {
@@ -208,7 +207,7 @@ func allCapabilities() []uintptr {
 	return caps
 }
 
-// TestTinyLimits asks for less than anything can run in: whatever the outcome, it must not be the host's fault.
+// TestTinyLimits uses limits below what any program needs: whatever the result, the host must not be at fault.
 func TestTinyLimits(t *testing.T) {
 	r := factory(Options{})(t)
 	defer r.Close()
@@ -235,7 +234,7 @@ func TestTinyLimits(t *testing.T) {
 	}
 }
 
-// TestTwoRuntimes has runs of two runtimes of one process at the same time.
+// TestTwoRuntimes runs programs in two runtimes of one process at the same time.
 func TestTwoRuntimes(t *testing.T) {
 	for range 2 {
 		r := factory(Options{})(t)
@@ -248,7 +247,7 @@ func TestTwoRuntimes(t *testing.T) {
 	}
 }
 
-// TestUnpaidCPU counts what a child used that nobody waited for, though the program ended by itself.
+// TestUnpaidCPU counts the usage of a child that was never waited for, although the program ended by itself.
 func TestUnpaidCPU(t *testing.T) {
 	python, err := exec.LookPath("/usr/bin/python3")
 	if err != nil {

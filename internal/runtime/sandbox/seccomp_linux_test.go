@@ -36,7 +36,7 @@ func filterMachine(t *testing.T, watched bool) func(arch, number uint32, args ..
 		t.Fatal(err)
 	}
 	return func(arch, number uint32, args ...uint64) uint32 {
-		// The machine loads big-endian words, the kernel native ones: so store each word big-endian in its place.
+		// The machine loads big-endian words, the kernel native ones: so each word is stored big-endian in its place.
 		data := binary.BigEndian.AppendUint32(nil, number)
 		data = binary.BigEndian.AppendUint32(data, arch)
 		data = append(data, make([]byte, 8)...) // instruction pointer
@@ -124,7 +124,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestFilterAgreesWithProfile tries every number there is.
+// TestFilterAgreesWithProfile tries every number.
 func TestFilterAgreesWithProfile(t *testing.T) {
 	profile, err := profiles.GetDefaultProfile(&specs.Spec{
 		Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}},

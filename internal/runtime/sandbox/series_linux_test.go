@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
-// inSeries is a runtime all of whose runs are of one series, on a base from the first on.
+// inSeries is a runtime whose runs are all of one series, on a base from the second run on.
 type inSeries struct {
 	*Runtime
 	series   runtime.Series
-	starting *sync.RWMutex // read while a run starts: until then the series must not be closed
+	starting *sync.RWMutex // read-locked while a run starts: until then the series must not be closed
 }
 
 func (r inSeries) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
@@ -45,14 +45,14 @@ func seriesOf(t testing.TB, o Options) inSeries {
 	return inSeries{r, &series{runtime: r, begun: true}, new(sync.RWMutex)}
 }
 
-// TestConformanceOnABase has every run of the suite, and so every hostile program, on the same base.
+// TestConformanceOnABase runs the whole suite, with every hostile program, on the same base.
 func TestConformanceOnABase(t *testing.T) {
 	o := Options{}
 	open := func(t testing.TB) runtime.Runtime { return seriesOf(t, o) }
 	runtimetest.Exercise(t, open, differing(t, o), runtimetest.Brief())
 }
 
-// onBase runs a program to its end and returns what it has printed.
+// output runs a program to its end and returns its output.
 func (r inSeries) output(t *testing.T, spec runtime.Spec) string {
 	t.Helper()
 	var out strings.Builder
@@ -72,8 +72,8 @@ func (r inSeries) shell(t *testing.T, script string) string {
 	return r.output(t, runtime.Spec{Argv: []string{"/bin/sh", "-c", script}})
 }
 
-// TestSeriesIsOnOneBase compares what runs of a series see. The root is the same; the network is, unless they run at the same time; all
-// else is not.
+// TestSeriesIsOnOneBase compares what runs of a series see. The root is the same, and so is the network unless they run at the same time;
+// everything else differs.
 func TestSeriesIsOnOneBase(t *testing.T) {
 	r := seriesOf(t, Options{})
 	t.Cleanup(func() { _ = r.Close() })
@@ -82,7 +82,7 @@ for ns in mnt pid ipc user uts cgroup; do readlink /proc/self/ns/$ns; done; stat
 	before := strings.Fields(r.shell(t, script))
 	out := newLines()
 	input, feed := io.Pipe()
-	// The numbers of namespaces and devices are given anew when these have ended, so that two have to be there at once.
+	// Numbers of namespaces and devices are reused when these have ended, so two runs must exist at once.
 	long, err := r.Start(t.Context(), runtime.Spec{Argv: []string{"/bin/sh", "-c", script + "; echo done; read x"},
 		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: input, Stdout: out})
 	if err != nil {
@@ -182,14 +182,14 @@ func usesNetwork(t *testing.T, what, program string, alone bool) {
 		t.Errorf("the next run sees\n%s\nwant\n%s", countersAfter, counters)
 	}
 	if what == "is killed meanwhile" || what == "sends a socket itself" {
-		return // may leave nothing, by the time of the end
+		return // these may leave no trace by the time of the end
 	}
 	if name == nameAfter {
 		t.Error("the next run has the same network")
 	}
 }
 
-// TestSeriesMounts has runs with toolchains outside of the system's directories, in a series and with others in between.
+// TestSeriesMounts starts runs with toolchains outside of the system's directories, in a series and with others in between.
 func TestSeriesMounts(t *testing.T) {
 	r := seriesOf(t, Options{})
 	t.Cleanup(func() { _ = r.Close() })
@@ -219,7 +219,7 @@ func TestSeriesMounts(t *testing.T) {
 	}
 }
 
-// TestBaseLeavesNothing counts what a series has left when it is closed.
+// TestBaseLeavesNothing counts what is left after a series is closed.
 func TestBaseLeavesNothing(t *testing.T) {
 	r := seriesOf(t, Options{})
 	t.Cleanup(func() { _ = r.Close() })

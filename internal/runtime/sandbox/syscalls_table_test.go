@@ -20,8 +20,8 @@ import (
 
 var writeTables = flag.Bool("write-tables", false, "write the tables of system calls anew, from golang.org/x/sys/unix")
 
-// The tables name every system call that golang.org/x/sys/unix knows: one that is missing would be answered as if the kernel did not
-// know it. After an update of that module: go generate ./internal/runtime/sandbox
+// The tables contain every system call that golang.org/x/sys/unix defines: for a missing one the filter would behave as if the kernel did
+// not have it. After an update of that module: go generate ./internal/runtime/sandbox
 func TestSyscallTables(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sys").Output()
 	if err != nil {

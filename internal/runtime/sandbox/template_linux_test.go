@@ -29,7 +29,7 @@ type script struct {
 	imports       []string
 }
 
-// start runs the program, in the way that evaluations do.
+// start runs the program as evaluations do.
 func (p script) start(t *testing.T, start func(runtime.Spec) (runtime.Run, error), warm bool) (runtime.Result, string) {
 	t.Helper()
 	argv := []string{python3, "main.py"}
@@ -62,7 +62,7 @@ func (p script) start(t *testing.T, start func(runtime.Spec) (runtime.Run, error
 	return res, said
 }
 
-// warmed is a runtime with a template that is ready.
+// warmed is a runtime with a ready template.
 func warmed(t *testing.T, o Options, imports ...string) *Runtime {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -105,10 +105,10 @@ func onIts(t *testing.T, r *Runtime) func(runtime.Spec) (runtime.Run, error) {
 	return func(s runtime.Spec) (runtime.Run, error) { return r.Start(t.Context(), s) }
 }
 
-// address is of an object.
+// address matches an object's address.
 var address = regexp.MustCompile(`0x[0-9a-f]+`)
 
-// TestWarmIsCold runs programs that are forked from a template and programs that are executed, and compares all that they can tell.
+// TestWarmIsCold runs programs that are forked from a template and programs that are executed, and compares all that they can observe.
 func TestWarmIsCold(t *testing.T) {
 	warmIsCold(t)
 	t.Run("with imports", func(t *testing.T) { warmIsCold(t, "asyncio", "decimal", "json", "logging", "random", "threading") })
@@ -192,13 +192,13 @@ func (r forking) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, err
 	return started, err
 }
 
-// found says whether a program is there, on the host or among the run's own files.
+// found reports whether a program exists, on the host or among the run's own files.
 func found(spec *runtime.Spec) bool {
 	_, err := exec.LookPath(spec.Argv[0])
 	return err == nil || slices.ContainsFunc(spec.Files, func(f runtime.File) bool { return "./"+f.Path == spec.Argv[0] && f.Mode&1 != 0 })
 }
 
-// TestConformanceForked has the programs of the suite, the hostile ones too, begin in forks of a template.
+// TestConformanceForked starts the programs of the suite, including the hostile ones, in forks of a template.
 func TestConformanceForked(t *testing.T) {
 	warmed(t, Options{})
 	o, forked, all := Options{}, new(atomic.Int64), new(atomic.Int64)
@@ -225,7 +225,7 @@ func TestConformanceForked(t *testing.T) {
 	}
 }
 
-// What is random stays so in forks of one template, and a program leaves nothing to the next.
+// Random values differ between forks of one template, and a program leaves nothing for the next.
 func TestForksAreApart(t *testing.T) {
 	r := warmed(t, Options{}, "random", "uuid", "tempfile")
 	p := script{imports: []string{"random", "uuid", "tempfile"}, source: `
@@ -248,7 +248,7 @@ open("/tmp/left", "w").close()
 	}
 }
 
-// A run whose template dies, or cannot be had, is executed.
+// A run whose template dies, or cannot be made, is executed.
 func TestWithoutATemplate(t *testing.T) {
 	failed := make(chan error, 1)
 	r := warmed(t, Options{TemplateFailed: func(err error) { failed <- err }})
@@ -268,7 +268,7 @@ func TestWithoutATemplate(t *testing.T) {
 	if err := <-failed; !strings.Contains(err.Error(), "import no_such_module") || !strings.Contains(err.Error(), "No module named") {
 		t.Error(err)
 	}
-	// This one does not look at PYTHONPATH, and ends because there is no main.py.
+	// This template ignores PYTHONPATH, and ends because there is no main.py.
 	spec := runtime.Spec{Argv: []string{python3, "-I", "main.py"}, Template: &runtime.Template{Argv: []string{python3, "-I", "main.py"}}}
 	started, err := r.Start(t.Context(), spec)
 	if err != nil {

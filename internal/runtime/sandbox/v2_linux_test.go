@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
-// TestV2Only sees nothing but a cgroup v2 hierarchy, in a mount namespace of its own. Where that has the memory and pids
-// controllers the whole suite runs on it; where they are in use by v1, as on a hybrid host, the parts of v2 that need no
-// controller do: to be born in a cgroup, to be frozen and to be killed there.
+// TestV2Only sees only a cgroup v2 hierarchy, in its own mount namespace. If that has the memory and pids controllers the whole suite
+// runs on it; if v1 uses them, as on a hybrid host, only the parts of v2 run that need no controller: forking into a cgroup, freezing and
+// killing.
 func TestV2Only(t *testing.T) {
 	const marker = "PAWL_TEST_V2_ONLY"
 	if os.Geteuid() != 0 {
@@ -60,7 +60,7 @@ func TestV2Only(t *testing.T) {
 		strings.TrimSpace(string(read(top, "cgroup.controllers"))), heldByV1(t))
 }
 
-// mountV2Only takes every cgroup mount out of this process's mount namespace and puts a single v2 one in their place.
+// mountV2Only removes every cgroup mount from this process's mount namespace and mounts a single v2 hierarchy instead.
 func mountV2Only(t *testing.T, top string) {
 	t.Helper()
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -78,7 +78,7 @@ func mountV2Only(t *testing.T, top string) {
 			_ = unix.Unmount(m.dir, unix.MNT_DETACH) // several controllers may share it
 		}
 	}
-	_ = unix.Unmount(top, unix.MNT_DETACH) // the tmpfs that held them, if there was one
+	_ = unix.Unmount(top, unix.MNT_DETACH) // the tmpfs that contained them, if there was one
 	if err := unix.Mount("cgroup2", top, "cgroup2", 0, ""); err != nil {
 		t.Skipf("this kernel mounts no cgroup v2: %v", err)
 	}
@@ -147,7 +147,7 @@ func bornFrozenKilled(t *testing.T, top string) {
 	}
 }
 
-// await waits for a state that the kernel reaches on its own.
+// await waits for a state that the kernel reaches by itself.
 func await(t *testing.T, what string, reached func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(5 * time.Second)

@@ -9,14 +9,15 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// id is the zygote's process id; 0 while there is none.
+// id is the zygote's process id; 0 if there is none.
 func (z *zygote) id() int {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.pid
 }
 
-// TestZygoteDies kills the process that forks the inits. What was built before waits on and runs; what is built later comes from another.
+// TestZygoteDies kills the process that forks the inits. A sandbox that was built before waits on and can run; later ones come from
+// another zygote.
 func TestZygoteDies(t *testing.T) {
 	r := openPool(t, Options{Warm: 1})
 	waiting, first := r.pool.ids()[0], r.zygote.id()
@@ -41,7 +42,7 @@ func TestZygoteDies(t *testing.T) {
 	}
 }
 
-// TestZygoteStaysSmall forks many inits. Nothing collects the zygote's garbage, so that it must make none.
+// TestZygoteStaysSmall forks many inits. The zygote's garbage is never collected, so it must make none.
 func TestZygoteStaysSmall(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector keeps notes of what the zygote does")
@@ -60,13 +61,13 @@ func TestZygoteStaysSmall(t *testing.T) {
 	if first == 0 {
 		t.Fatal("the memory of the zygote cannot be read")
 	}
-	// 100 births that left 1 KB each would be 100 KB.
+	// If each of 100 births left 1 KB, that would be 100 KB.
 	if later := memory(100); later > first+32<<10 {
 		t.Errorf("%d bytes after 10 births, %d after 110", first, later)
 	}
 }
 
-// TestZygoteCloses ends with the runtime, and the next runtime has its own.
+// TestZygoteCloses checks that the zygote ends with its runtime, and that the next runtime has its own.
 func TestZygoteCloses(t *testing.T) {
 	r := factory(Options{})(t).(*Runtime)
 	if result := begin(t, r, runtime.Spec{Argv: []string{"true"}}).Wait(); result.Verdict != runtime.OK {

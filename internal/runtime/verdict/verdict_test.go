@@ -21,7 +21,7 @@ func TestRecordKeepsTheFirst(t *testing.T) {
 	}
 }
 
-// One program has one verdict, whichever timer of the host fires first.
+// A program gets the same verdict whichever timer of the host fires first.
 func TestOnTime(t *testing.T) {
 	const second = time.Second
 	wall, cpu := Ending{runtime.Timeout, "w"}, Ending{runtime.CPUTimeout, "c"}

@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task/java"
 )
 
-// starts are sources and the class that a program starts with, or what is said where there is none. Each is compiled in a package of its
-// own.
+// starts are sources with the class that a program starts with, or the error if there is none. Each is compiled in its own package.
 var starts = []struct{ name, source, want string }{
 	{"Main", "public class Main { public static void main(String[] a) {} }", "Main"},
 	{"another public class, indented", "\t public class Foo { public static void main(String[] a) {} }", "Foo"},
@@ -82,7 +81,7 @@ func TestStart(t *testing.T) {
 			}
 			classes = append(classes, class)
 			for n := range content {
-				_, _ = java.Read(content[:n]) // what is cut short is refused, without a panic
+				_, _ = java.Read(content[:n]) // a truncated file is refused without a panic
 			}
 		}
 		got, err := java.Main(classes, filepath.Base(args[len(args)-len(starts)+i]))
@@ -95,7 +94,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// From Java 25 on a program may start with a main of an object, without parameters.
+// From Java 25 on, main may be an instance method without parameters.
 func TestStartOfJava25(t *testing.T) {
 	t.Parallel()
 	javac, err := exec.LookPath("javac")

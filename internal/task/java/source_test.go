@@ -56,7 +56,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// What a source costs grows with its size and not with its square.
+// The cost of a source grows with its size and not with the square of it.
 func TestFileOfALargeSource(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"/*", "'", "\"\"\"", "\\u0041", "\\", "{", "a ", "public class "} {

@@ -217,7 +217,7 @@ func TestHTTPRefusals(t *testing.T) {
 	}
 }
 
-// A task reaches what is not public only where the operator says so, by whatever way it asks.
+// A task can reach non-public addresses only if the operator allows it, whichever way it tries.
 func TestEgress(t *testing.T) {
 	t.Parallel()
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "secret") }))
@@ -262,7 +262,7 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-// A redirect's URL is encoded, and keys do not follow it to another host.
+// A redirect's URL is encoded, and keys are not sent on to another host.
 func TestRedirectsLeaveKeysBehind(t *testing.T) {
 	t.Parallel()
 	type seen struct{ query, key, auth, accept string }

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/task/outgoing"
 )
 
-// recorded answers chat requests with what a server once said.
+// recorded answers chat requests with a server's recorded answer.
 func recorded(t *testing.T, file string) (*httptest.Server, *obj, *http.Header) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + file)
@@ -36,7 +36,7 @@ func recorded(t *testing.T, file string) (*httptest.Server, *obj, *http.Header) 
 		} else {
 			w.Header().Set("Content-Type", "text/event-stream")
 		}
-		for i := 0; i < len(b); i += 37 { // pieces that respect no line
+		for i := 0; i < len(b); i += 37 { // pieces that do not end at lines
 			w.Write(b[i:min(i+37, len(b))])
 			w.(http.Flusher).Flush()
 		}
@@ -126,7 +126,7 @@ func TestLLMRefusals(t *testing.T) {
 	}
 }
 
-// A key for a host goes over https or to this machine, and to its port; nothing is sent elsewhere.
+// A key for a host is sent over https or to this machine, and only to its port.
 func TestLLMKeyForAHost(t *testing.T) {
 	t.Setenv("PAWL_TEST_KEY", "sesame")
 	plain, _, _ := recorded(t, "chat.sse")

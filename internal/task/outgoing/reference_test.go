@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write docs/reference-outputs.md from th
 
 const referenceDoc = "../../../docs/reference-outputs.md"
 
-// docs/reference-outputs.md has every field of every built-in kind's output and every error code; `go test ./internal/task/outgoing
+// docs/reference-outputs.md contains every field of every built-in kind's output and every error code; `go test ./internal/task/outgoing
 // -update` writes it.
 func TestReferenceOfOutputs(t *testing.T) {
 	t.Parallel()
@@ -184,7 +184,7 @@ func typeOf(of reflect.Type) (name string, other reflect.Type) {
 	return "any", nil
 }
 
-// title is what a struct is called on the page.
+// title is the name of a struct on the page.
 func title(of reflect.Type) string {
 	if of == reflect.TypeFor[api.CodeResult]() {
 		return "code"

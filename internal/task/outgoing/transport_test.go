@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-run/pawl/internal/task/outgoing"
 )
 
-// A call that gets no answer says by its code what was wrong with the connection.
+// The code of a call without a response says what was wrong with the connection.
 func TestTransportCodes(t *testing.T) {
 	t.Parallel()
-	secure := httptest.NewTLSServer(http.NotFoundHandler()) // its certificate is signed by none that the system knows
+	secure := httptest.NewTLSServer(http.NotFoundHandler()) // its certificate is signed by no known authority
 	t.Cleanup(secure.Close)
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
@@ -47,7 +47,7 @@ func TestTransportCodes(t *testing.T) {
 	}
 }
 
-// withoutTLS is the address of a server that speaks no TLS.
+// withoutTLS is the address of a server without TLS.
 func withoutTLS(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.NotFoundHandler())

@@ -29,7 +29,7 @@ func webhook(t *testing.T, secrets ...string) *outgoing.Webhook {
 	return h
 }
 
-// A receiver that knows Standard Webhooks verifies what it is sent, and finds the same id and body in each attempt.
+// A receiver that implements Standard Webhooks can verify the requests, and gets the same id and body in each attempt.
 func TestWebhookIsSigned(t *testing.T) {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	t.Setenv("PAWL_TEST_HOOK", secret)
@@ -83,7 +83,7 @@ func TestWebhookAnswers(t *testing.T) {
 			w.Header().Set("Retry-After", "soon")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case "/bad":
-			w.Header().Set("Retry-After", "7") // says nothing beside this status
+			w.Header().Set("Retry-After", "7") // has no meaning with this status
 			w.WriteHeader(http.StatusBadRequest)
 		}
 	}))
@@ -130,7 +130,7 @@ func TestWebhookSecretsOfTheWorker(t *testing.T) {
 	}
 }
 
-// What would be a secret in a document is refused, and the message does not repeat it.
+// A secret in a document is refused, and the message does not repeat it.
 func TestWebhookRefusals(t *testing.T) {
 	t.Parallel()
 	for in, say := range map[string]string{
@@ -153,7 +153,7 @@ func TestWebhookRefusals(t *testing.T) {
 	}
 }
 
-// What has been led to by rules says so in what it sends; what has not, does not.
+// Requests of an execution that rules led to have the header with the rules; others do not.
 func TestChainIsSent(t *testing.T) {
 	t.Setenv("PAWL_TEST_HOOK", "c2VzYW1l")
 	var got []string

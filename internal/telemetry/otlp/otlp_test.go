@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// received is a collector that answers with the next of its statuses, or 200, and keeps what it has taken.
+// received is a collector that answers with the next of its statuses, or 200, and keeps the spans that it accepts.
 type received struct {
 	mu       sync.Mutex
 	statuses []int
@@ -58,7 +58,7 @@ func (c *received) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// environment is one of a test's own.
+// environment is an environment for one test.
 func environment(pairs ...string) func(string) string {
 	return func(name string) string {
 		for i := 0; i < len(pairs); i += 2 {
@@ -72,7 +72,7 @@ func environment(pairs ...string) func(string) string {
 
 func TestSpansArrive(t *testing.T) {
 	t.Parallel()
-	c := &received{statuses: []int{503}} // the first try meets a collector that is just starting
+	c := &received{statuses: []int{503}} // the first try meets a collector that is starting
 	srv := httptest.NewServer(c)
 	defer srv.Close()
 	tracer, flush, err := Start(environment("OTEL_EXPORTER_OTLP_ENDPOINT", srv.URL+"/", "OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, y=2", "OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"), "pawl", "v1")
@@ -112,7 +112,7 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
-// What the collector refuses is not sent again.
+// Spans that the collector refuses are not sent again.
 func TestRefusedSpans(t *testing.T) {
 	t.Parallel()
 	c := &received{statuses: []int{400}}

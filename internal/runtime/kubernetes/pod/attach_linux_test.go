@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An exec that comes before the keeper listens waits for it, and not for ever.
+// An exec that comes before the keeper listens waits for it, for a limited time.
 func TestAttachBeforeTheKeeper(t *testing.T) {
 	places := Places{Shared: t.TempDir(), Keep: t.TempDir()}
 	begin := time.Now()
@@ -53,7 +53,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// A signal to the process, as Go's runtime sends them to its threads, ends no connect.
+// A signal to the process, as Go's runtime sends to its threads, does not abort connect.
 func TestConnectInterrupted(t *testing.T) {
 	silent, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
@@ -68,7 +68,7 @@ func TestConnectInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)
-	for range 4 { // its line of connections is full: the next ones are not answered
+	for range 4 { // its queue of connections is full: further ones are not answered
 		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
 		if err == nil {
 			defer conn.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// Process 1 asks programs to end, waits for as long as it is told, and kills them: also when it is told so again, or is left alone.
+// Process 1 sends SIGTERM to programs, waits for the grace period, and kills them, also after a second order or when the keeper is gone.
 func TestGrace(t *testing.T) {
 	if os.Getpid() != 1 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestGrace$", "-test.v")
@@ -31,7 +31,7 @@ func TestGrace(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		grace  time.Duration
-		then   func(frames chan wire.Frame) // when it has been asked
+		then   func(frames chan wire.Frame) // after SIGTERM
 		said   string
 		killed bool
 	}{

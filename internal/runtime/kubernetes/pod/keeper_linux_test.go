@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
 )
 
-// bench is a keeper with a process 1 that the test plays.
+// bench is a keeper whose process 1 is played by the test.
 type bench struct {
 	places Places
 	init   *net.UnixConn
@@ -36,7 +36,7 @@ func keep(t *testing.T, places Places, orphan time.Duration) *bench {
 	return b
 }
 
-// eventually waits for something that nothing tells of.
+// eventually polls a condition without a signal.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -79,7 +79,7 @@ func newBench(t *testing.T, orphan time.Duration) *bench {
 	return b
 }
 
-// hear reads what the keeper tells process 1.
+// hear reads the keeper's next frame to process 1.
 func (b *bench) hear(t *testing.T) wire.Frame {
 	t.Helper()
 	_ = b.init.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -90,7 +90,7 @@ func (b *bench) hear(t *testing.T) wire.Frame {
 	return f
 }
 
-// write sends a frame, with a message in it unless that is nil.
+// write sends a frame, with a message unless that is nil.
 func write(to io.Writer, kind wire.Kind, message wire.Message) error {
 	if message == nil {
 		return wire.Write(to, wire.Frame{Kind: kind})
@@ -133,7 +133,7 @@ func (r *reader) send(kind wire.Kind, message wire.Message) {
 	}
 }
 
-// until reads frames until done.
+// until reads frames until done returns true.
 func (r *reader) until(done func() bool) {
 	r.t.Helper()
 	for !done() {
@@ -163,7 +163,7 @@ func (r *reader) phase(p wire.Phase) {
 	r.until(func() bool { return r.state.Phase == p })
 }
 
-// begin gives an order and has process 1 say that the program runs.
+// begin sends an order and makes process 1 report that the program runs.
 func (b *bench) begin(t *testing.T, r *reader, c wire.Command) {
 	t.Helper()
 	r.phase(wire.Ready)
@@ -178,7 +178,7 @@ func (b *bench) begin(t *testing.T, r *reader, c wire.Command) {
 	r.phase(wire.Running)
 }
 
-// A reader that comes back gets what it lacks and nothing twice; the end is told after all output.
+// A worker that reconnects gets the missing output without repetition; the end is sent after all output.
 func TestOutputByOffset(t *testing.T) {
 	b := newBench(t, time.Minute)
 	r := b.attach(t, 0, 0)
@@ -191,7 +191,7 @@ func TestOutputByOffset(t *testing.T) {
 	r = b.attach(t, 6, 1)
 	r.until(func() bool { return r.out[0].String() == "two" && r.out[1].String() == "ad" })
 
-	// Input is confirmed, and what is sent twice arrives once.
+	// Input is confirmed, and input that is sent twice arrives once.
 	for _, f := range []wire.Frame{{Kind: wire.Stdin, Data: []byte("abc")}, {Kind: wire.Stdin, Data: []byte("abcdef")}, {Kind: wire.Stdin, Offset: 6}} {
 		if err := wire.Write(r.conn, f); err != nil {
 			t.Fatal(err)
@@ -232,12 +232,12 @@ func TestOutputByOffset(t *testing.T) {
 	}
 }
 
-// One byte more than the limit is kept, and the program is ended; it is read to its end all the same.
+// One byte more than the limit is kept, and the program is ended; its output is read to the end all the same.
 func TestOutputLimit(t *testing.T) {
 	b := newBench(t, time.Minute)
 	r := b.attach(t, 0, 0)
 	b.begin(t, r, wire.Command{Output: 10})
-	fmt.Fprint(b.out[0], strings.Repeat("x", 100_000)) // more than a pipe holds
+	fmt.Fprint(b.out[0], strings.Repeat("x", 100_000)) // more than a pipe can hold
 	if f := b.hear(t); f.Kind != wire.Kill {
 		t.Errorf("process 1 was told %q", f.Kind)
 	}
@@ -249,7 +249,7 @@ func TestOutputLimit(t *testing.T) {
 	}
 }
 
-// A worker that does not read for a while, but pings, is there: the run goes on, and nothing is lost.
+// A worker that does not read for a while, but pings, is alive: the run continues, and nothing is lost.
 func TestSlowReader(t *testing.T) {
 	const orphan = 700 * time.Millisecond
 	b := newBench(t, orphan)
@@ -257,7 +257,7 @@ func TestSlowReader(t *testing.T) {
 	b.begin(t, r, wire.Command{Output: 1 << 30})
 	over := make(chan struct{})
 	var pings sync.WaitGroup
-	pings.Go(func() { // to the end: a busy machine takes its time to read, too
+	pings.Go(func() { // until the end: a busy machine takes time to read
 		ping := time.NewTicker(orphan / 20)
 		defer ping.Stop()
 		for {
@@ -272,7 +272,7 @@ func TestSlowReader(t *testing.T) {
 	defer pings.Wait()
 	defer close(over)
 	written := make(chan error, 1)
-	all := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // more than the sockets hold
+	all := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // more than the sockets can hold
 	go func() { _, err := b.out[0].Write(all); written <- err }()
 	<-time.After(3 * orphan) // nothing is read meanwhile
 	if err := <-written; err != nil {
@@ -286,7 +286,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// Input that waits for the program is bounded by its bytes, and takes no more memory than them.
+// Waiting input is bounded in bytes, and takes no more memory than them.
 func TestInputIsBounded(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -314,7 +314,7 @@ func TestInputIsBounded(t *testing.T) {
 	}
 }
 
-// That the program runs is told before the output that is there already, however much that is.
+// That the program runs is reported before the existing output, however much that is.
 func TestRunsBeforeItsOutput(t *testing.T) {
 	b := newBench(t, time.Minute)
 	r := b.attach(t, 0, 0)
@@ -324,7 +324,7 @@ func TestRunsBeforeItsOutput(t *testing.T) {
 	for range 2 {
 		b.hear(t)
 	}
-	all := bytes.Repeat([]byte("0123456789abcdef"), 1<<19) // more than the sockets hold
+	all := bytes.Repeat([]byte("0123456789abcdef"), 1<<19) // more than the sockets can hold
 	if _, err := b.out[0].Write(all); err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +349,7 @@ func TestRunsBeforeItsOutput(t *testing.T) {
 	}
 }
 
-// look attaches a worker that only looks.
+// look attaches a worker with Greeting.Look.
 func (b *bench) look(t *testing.T) *reader {
 	t.Helper()
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: b.places.in(wire.Attach), Net: "unix"})
@@ -362,7 +362,7 @@ func (b *bench) look(t *testing.T) *reader {
 	return r
 }
 
-// Without a report there is no end: process 1 was lost.
+// Without a report the run is lost.
 func TestLost(t *testing.T) {
 	b := newBench(t, time.Minute)
 	r := b.attach(t, 0, 0)
@@ -375,7 +375,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// Of half an order nothing comes, for this worker or another; neither does a second order run anything.
+// Half an order runs nothing, for this worker or another, and neither does a second order.
 func TestHalfAnOrder(t *testing.T) {
 	b := newBench(t, time.Minute)
 	r := b.attach(t, 0, 0)
@@ -397,7 +397,7 @@ func TestHalfAnOrder(t *testing.T) {
 	}
 }
 
-// A newer stream replaces an older one, whose worker may be cut off and not know it.
+// A newer stream replaces an older one, whose worker may be cut off without knowing it.
 func TestNewerReader(t *testing.T) {
 	b := newBench(t, time.Minute)
 	old := b.attach(t, 0, 0)
@@ -415,7 +415,7 @@ func TestNewerReader(t *testing.T) {
 	}
 }
 
-// A run without its worker goes on only so long, whether it was begun or not.
+// A run without its worker continues only for a limited time, whether it has started or not.
 func TestOrphan(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		b := newBench(t, 100*time.Millisecond)
@@ -428,7 +428,7 @@ func TestOrphan(t *testing.T) {
 		if f, err := wire.Read(b.init); err == nil || os.IsTimeout(err) {
 			t.Errorf("process 1 was not let go: %q, %v", f.Kind, err)
 		}
-		// The pod is over when process 1 is gone, and not only when somebody deletes it.
+		// The pod ends when process 1 is gone, and not only when it is deleted.
 		for _, pipe := range []*os.File{b.out[0], b.out[1]} {
 			_ = pipe.Close()
 		}
@@ -444,7 +444,7 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// A keeper that was started again says that what it held is gone.
+// A restarted keeper reports that what it held is lost.
 func TestKeeperAgain(t *testing.T) {
 	b := newBench(t, time.Minute)
 	r := b.attach(t, 0, 0)
@@ -467,7 +467,7 @@ func TestKeeperAgain(t *testing.T) {
 	}
 }
 
-// A worker of another version is told the keeper's, whatever else its messages have.
+// A worker of another version gets the keeper's version, whatever else its messages contain.
 func TestAnotherVersion(t *testing.T) {
 	b := newBench(t, time.Minute)
 	for name, hello := range map[string]wire.Frame{
@@ -492,7 +492,7 @@ func TestAnotherVersion(t *testing.T) {
 	b.attach(t, 0, 0).phase(wire.Ready)
 }
 
-// A worker that only looks is told how far the run is, and the one that is served goes on to be.
+// A worker with Greeting.Look gets the state of the run, and the current worker continues to be served.
 func TestLook(t *testing.T) {
 	b := newBench(t, time.Minute)
 	served := b.attach(t, 0, 0)

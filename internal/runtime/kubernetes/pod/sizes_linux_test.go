@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What lies in a directory counts with the blocks that it takes, however deep; links do not lead anywhere.
+// Files count with the blocks that they take, at any depth; links are not followed.
 func TestSizes(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	want := int64(3 * perEntry) // the three themselves
@@ -39,7 +39,7 @@ func TestSizes(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, deep), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 100 { // more than one read of the directory
+	for i := range 100 { // more than one read of the directory returns
 		file(fmt.Sprintf("%03d%s", i, strings.Repeat("x", 200)), 1)
 	}
 	file(filepath.Join(deep, "deep"), 100_000)
@@ -71,7 +71,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// The cgroup is read several times a second, and takes no memory for it.
+// Reading the cgroup, which happens several times a second, allocates nothing.
 func TestCounter(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "cpu.stat"))
 	if err != nil {

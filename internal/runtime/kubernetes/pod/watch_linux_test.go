@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A program that sleeps is seldom looked at, and one that is near its limit of processor time often, by how many processors it may use.
+// A sleeping program is read seldom, and one near its CPU limit often, depending on how many processors it may use.
 func TestPause(t *testing.T) {
 	for _, c := range []struct {
 		left       time.Duration
@@ -26,7 +26,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Kills that the container's own limit did not bring about are the node's.
+// Kills without the container's own limit being reached are the node's fault.
 func TestHostFull(t *testing.T) {
 	t.Parallel()
 	v1, v2 := usage{limit: 100 << 20}, usage{v2: true}

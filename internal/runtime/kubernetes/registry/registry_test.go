@@ -16,7 +16,7 @@ import (
 
 func digest(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
 
-// registryOf plays a registry with one image for two architectures, which asks for a token, or for a login when login is set.
+// registryOf plays a registry with one image for two architectures, which requires a token, or a login if login is set.
 func registryOf(t *testing.T, login string) (host string, asked *[]string) {
 	t.Helper()
 	config := `{"architecture":"amd64","config":{"Entrypoint":["/bin/app","--now"],"Cmd":["serve"],"User":"1000"}}`
@@ -86,7 +86,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// A registry that is away, or that limits how often it is asked, does not make an image wrong, and what it has said before is still known.
+// If a registry is away, or limits the rate, the image is not at fault, and earlier answers are still used.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	host, _ := registryOf(t, "")

@@ -29,7 +29,7 @@ func messages() []Message {
 
 func zero(m Message) Message { return reflect.New(reflect.TypeOf(m).Elem()).Interface().(Message) }
 
-// What is sent is what is received, also into a message that had other content; every field takes part.
+// A message is received as it was sent, also into a message that had other content; every field is included.
 func TestMessages(t *testing.T) {
 	all := messages()
 	for i, m := range all {
@@ -58,7 +58,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A message that was cut, or has more than its fields, is an error.
+// A message that is cut, or has extra data, is an error.
 func TestMessagesThatAreCut(t *testing.T) {
 	for _, m := range messages() {
 		whole := Pack(Status, 0, m).Data
@@ -73,7 +73,7 @@ func TestMessagesThatAreCut(t *testing.T) {
 	}
 }
 
-// Of a message of another version Decode reads the number of the version and ignores the rest.
+// For a message of another version Decode reads only the version.
 func TestVersions(t *testing.T) {
 	var s State
 	data := append(Pack(Status, 0, &State{Version: 77}).Data, "\x00\xff"...)

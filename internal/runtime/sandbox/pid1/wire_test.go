@@ -45,7 +45,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestBirth decodes and answers a birth, for which the zygote must not allocate.
+// TestBirth decodes and answers a birth, which the zygote must do without allocations.
 func TestBirth(t *testing.T) {
 	sent := Birth{UID: 1_900_000_000, GID: 7, SetGroups: true, IntoCgroup: true, Template: true}
 	encoded := sent.Encode()
