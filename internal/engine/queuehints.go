@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // queueHints is what this replica believes about which queues hold work. It is a hint: it is dropped from time to time, and a queue without
 // a hint may hold work.
 type queueHints struct {
@@ -20,12 +22,7 @@ func newQueueHints() queueHints {
 
 // any reports whether one of the queues may hold work.
 func (r *queueHints) any(queues []string) bool {
-	for _, q := range queues {
-		if !r.empty[q] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(queues, func(q string) bool { return !r.empty[q] })
 }
 
 func (r *queueHints) filled(queue string) {

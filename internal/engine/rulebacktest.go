@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,11 +32,7 @@ const (
 
 // mostOften are the keys of up to n of the greatest counts.
 func mostOften(counts map[string]int, n int) []string {
-	all := make([]string, 0, len(counts))
-	for key := range counts {
-		all = append(all, key)
-	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
 	return all[:min(n, len(all))]
 }
 

@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -91,12 +92,7 @@ var ownTriggers = []string{"execution.", "schedule.", "inquiry.", "rule."}
 
 // OwnTrigger reports whether only Pawl emits a trigger.
 func OwnTrigger(name string) bool {
-	for _, prefix := range ownTriggers {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ownTriggers, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // TriggerForm tells users how to write the name of a trigger.

@@ -185,12 +185,8 @@ func (a *Advance) Names(task string) bool {
 // Tasks are the named tasks, in alphabetical order.
 func (a *Advance) Tasks() []string {
 	all := make([]string, 0, len(a.Started)+len(a.Expanded)+len(a.Skipped)+len(a.Cancelled)+len(a.Broken)+len(a.Reached)+len(a.NotReached))
-	for name := range a.Started {
-		all = append(all, name)
-	}
-	for name := range a.Expanded {
-		all = append(all, name)
-	}
+	all = slices.AppendSeq(all, maps.Keys(a.Started))
+	all = slices.AppendSeq(all, maps.Keys(a.Expanded))
 	all = append(append(append(append(append(all, a.Skipped...), a.Cancelled...), a.Broken...), a.Reached...), a.NotReached...)
 	slices.Sort(all)
 	return slices.Compact(all)

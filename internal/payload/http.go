@@ -96,12 +96,7 @@ type Statuses [][2]int
 
 // Has reports whether a status is in one of the ranges.
 func (s Statuses) Has(status int) bool {
-	for _, r := range s {
-		if r[0] <= status && status <= r[1] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(r [2]int) bool { return r[0] <= status && status <= r[1] })
 }
 
 // UnmarshalJSON reads 204, "2xx", "200-299", or a list of these.

@@ -257,12 +257,7 @@ func checkArgs(r *strictjson.Reader, at string, v reflect.Value) {
 }
 
 func sortedKeys[V any](v reflect.Value) []string {
-	keys := make([]string, 0, v.Len())
-	for k := range v.Interface().(map[string]V) {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(v.Interface().(map[string]V)))
 }
 
 // maxFiles is the largest number of files of one evaluation.

@@ -3,6 +3,7 @@ package uploads
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -15,12 +16,7 @@ func Prefixes(id flow.ID) []string {
 
 // Owns reports whether a blob is the execution's own.
 func Owns(id flow.ID, name string) bool {
-	for _, prefix := range Prefixes(id) {
-		if strings.HasPrefix(name, prefix+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(Prefixes(id), func(prefix string) bool { return strings.HasPrefix(name, prefix+"/") })
 }
 
 // Named reports whether a string somewhere in the JSON is the name.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,13 +88,10 @@ func (f *Broker) release(line brokerrpc.Line, id string) {
 	delete(f.hand[line], id)
 }
 
-func (f *Broker) inHand(line brokerrpc.Line) (ids []string) {
+func (f *Broker) inHand(line brokerrpc.Line) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id := range f.hand[line] {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.Collect(maps.Keys(f.hand[line]))
 }
 
 // settle deletes a message, dead-letters it or leaves it, as its take has decided. It tries only for a few seconds; a message that it

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -125,11 +126,7 @@ var calls = map[string]func(*Server, context.Context, flow.ID, *Asked) (Answer, 
 
 // Calls lists the names of the calls that Do answers.
 func Calls() []string {
-	var all []string
-	for name := range calls {
-		all = append(all, name)
-	}
-	return all
+	return slices.Collect(maps.Keys(calls))
 }
 
 // Do answers any call of a session except Open, Resume and Take. The caller has proved to know the session's secret.

@@ -138,12 +138,7 @@ func (r *Runtime) claimed(id string, labels map[string]string) bool {
 	if labels[labelWorker] != r.options.Worker || r.options.Worker == "" || time.Now().After(r.heirs.until) {
 		return false
 	}
-	for _, l := range r.heirs.kept {
-		if carries(labels, l) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.heirs.kept, func(l runtime.Labels) bool { return carries(labels, l) })
 }
 
 // carries reports whether a container's labels include those of a Spec.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -217,12 +218,7 @@ func idRanges(file string) (ranges, error) {
 }
 
 func (rs ranges) holds(first, count int) bool {
-	for _, r := range rs {
-		if r[0] <= first && first+count <= r[0]+r[1] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rs, func(r [2]int) bool { return r[0] <= first && first+count <= r[0]+r[1] })
 }
 
 func (rs ranges) last() int {

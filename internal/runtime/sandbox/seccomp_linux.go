@@ -209,12 +209,7 @@ func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uin
 	if watched {
 		answer(unseen, retErrno|uint32(unix.EPERM))
 	}
-	order := make([]uint32, 0, len(guarded))
-	for n := range guarded {
-		order = append(order, n)
-	}
-	slices.Sort(order)
-	for _, n := range order {
+	for _, n := range slices.Sorted(maps.Keys(guarded)) {
 		ins = append(ins, guard(n, guarded[n])...)
 	}
 	for i := 0; i < len(allowed); {
