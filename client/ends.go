@@ -61,8 +61,6 @@ type OutcomeQuery struct {
 func (c *Client) FollowOutcomes(ctx context.Context, o OutcomeQuery) iter.Seq2[api.Outcome, error] {
 	q := url.Values{"label": {o.Name + "=" + o.Value}}
 	set(q, "after", o.After)
-	if o.Outputs {
-		q.Set("outputs", "true")
-	}
+	setTrue(q, "outputs", o.Outputs)
 	return follow[api.Outcome](ctx, c, "/executions:outcomes", q, api.StreamOutcome)
 }

@@ -93,30 +93,18 @@ func (f Filter) query() url.Values {
 	for _, id := range f.IDs {
 		q.Add("id", id)
 	}
-	if f.TopLevel {
-		q.Set("top_level", "true")
-	}
+	setTrue(q, "top_level", f.TopLevel)
 	for k, v := range f.Labels {
 		q.Add("label", k+"="+v)
 	}
 	for _, v := range f.Verdicts {
 		q.Add("verdict", v)
 	}
-	if f.Outputs {
-		q.Set("outputs", "true")
-	}
-	if f.Cases {
-		q.Set("cases", "true")
-	}
-	if f.Digest {
-		q.Set("digest", "true")
-	}
-	if !f.Since.IsZero() {
-		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
-	}
-	if !f.Until.IsZero() {
-		q.Set("until", f.Until.UTC().Format(time.RFC3339Nano))
-	}
+	setTrue(q, "outputs", f.Outputs)
+	setTrue(q, "cases", f.Cases)
+	setTrue(q, "digest", f.Digest)
+	setTime(q, "since", f.Since)
+	setTime(q, "until", f.Until)
 	setInt(q, "limit", int64(f.Limit))
 	return q
 }
@@ -283,6 +271,18 @@ func waiting(d time.Duration) url.Values { return url.Values{"wait": {fmt.Sprint
 func set(q url.Values, name, value string) {
 	if value != "" {
 		q.Set(name, value)
+	}
+}
+
+func setTrue(q url.Values, name string, value bool) {
+	if value {
+		q.Set(name, "true")
+	}
+}
+
+func setTime(q url.Values, name string, value time.Time) {
+	if !value.IsZero() {
+		q.Set(name, value.UTC().Format(time.RFC3339Nano))
 	}
 }
 

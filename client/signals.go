@@ -52,9 +52,7 @@ func (f SignalFilter) query() url.Values {
 	set(q, "subject", f.Subject)
 	set(q, "source", f.Source)
 	set(q, "cursor", f.Cursor)
-	if !f.Since.IsZero() {
-		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
-	}
+	setTime(q, "since", f.Since)
 	setInt(q, "limit", int64(f.Limit))
 	return q
 }

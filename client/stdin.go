@@ -51,9 +51,7 @@ func (w *StdinWriter) Close() error { return w.send(nil, true) }
 
 func (w *StdinWriter) send(piece []byte, last bool) error {
 	q := url.Values{"offset": {strconv.FormatInt(w.offset, 10)}}
-	if last {
-		q.Set("eof", "true")
-	}
+	setTrue(q, "eof", last)
 	r := request{
 		method: http.MethodPost, path: execution(w.id, "/stdin"), query: q, body: piece,
 		header: http.Header{"Content-Type": {"application/octet-stream"}}, repeatable: true,

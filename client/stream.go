@@ -88,9 +88,7 @@ func (c *Client) LogSummary(ctx context.Context, id string, attempt int) (*api.L
 // SearchLogs searches lines for about a second. If the answer has More, call again with its NextCursor.
 func (c *Client) SearchLogs(ctx context.Context, id string, s LogSearch) (*api.LogMatches, error) {
 	q := url.Values{"q": {s.Text}}
-	if s.Regexp {
-		q.Set("regexp", "true")
-	}
+	setTrue(q, "regexp", s.Regexp)
 	setInt(q, "attempt", int64(s.Attempt))
 	set(q, "stream", s.Stream)
 	set(q, "after", s.After)
@@ -166,9 +164,7 @@ func (c *Client) Follow(ctx context.Context, id string, f FollowQuery) iter.Seq2
 	setInt(q, "attempt", int64(f.Written.Attempt))
 	set(q, "stream", f.Written.Stream)
 	setInt(q, "tail", f.Written.Tail)
-	if f.Written.Skip {
-		q.Set("skip", "true")
-	}
+	setTrue(q, "skip", f.Written.Skip)
 	var tasks api.Tasks
 	read := func(m message) (v Message, known bool, err error) {
 		switch m.name {

@@ -213,11 +213,3 @@ func (k *Tracker) Task(name string) int {
 	}
 	return -1
 }
-
-// Open is how many children have not ended.
-func (k *Tracker) Open() (n int) {
-	for i := range k.st.Tasks {
-		n += k.st.Tasks[i].Open
-	}
-	return n
-}
