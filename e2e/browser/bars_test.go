@@ -17,10 +17,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// What the page may cost. Everything here is a size, a number or seconds of a processor, and no time of a clock: other work on the machine
-// changes none of it by much.
+// The limits of what the page costs. Each is a size, a count or seconds of processor time, not wall-clock time, so that other work on the
+// machine hardly changes it.
 
-// heap is how many bytes of the page's heap are in use after the garbage is gone.
+// heap returns how many bytes of the page's heap are in use after a garbage collection.
 func (tb *tab) heap() float64 {
 	tb.t.Helper()
 	used, err := act(tb, chromedp.Action[float64](func(ctx context.Context, t *chromedp.Target) (float64, error) {
@@ -36,7 +36,7 @@ func (tb *tab) heap() float64 {
 	return used
 }
 
-// cpu is how many seconds of a processor the page's thread has used for what the metric names, since tab was asked to count.
+// cpu returns how many seconds of processor time the page's thread has used for the metric since the tab began to count.
 func (tb *tab) cpu(metric string) float64 {
 	tb.t.Helper()
 	seconds, err := act(tb, chromedp.Action[float64](func(ctx context.Context, t *chromedp.Target) (float64, error) {
@@ -54,7 +54,7 @@ func (tb *tab) cpu(metric string) float64 {
 	return seconds
 }
 
-// within reports a figure that is above its bar, and says it anyway.
+// within logs a figure, and reports an error when it is above its limit.
 func within(t *testing.T, what string, got, most float64) {
 	t.Helper()
 	t.Logf("%s: %.2f, at most %.2f", what, got, most)
@@ -63,12 +63,13 @@ func within(t *testing.T, what string, got, most float64) {
 	}
 }
 
-// elements is how many elements are in the document.
+// elements returns how many elements the document has.
 func (tb *tab) elements() float64 {
 	return float64(eval[int](tb, `document.querySelectorAll('*').length`))
 }
 
-// traffic is how many requests the tab has made and how many bytes they have brought, since it was asked last. It waits for those under way.
+// traffic returns how many requests the tab has made since the last call and how many bytes their answers had. It waits for requests under
+// way.
 func (tb *tab) traffic() (requests, bytes float64) {
 	tb.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -91,7 +92,7 @@ func (tb *tab) traffic() (requests, bytes float64) {
 	return requests, bytes
 }
 
-// The first look at the list costs few requests and bytes, and later screens fewer.
+// The first load of the list costs few requests and bytes, and later screens cost fewer.
 func TestCostOfLoading(t *testing.T) {
 	s := serve(t, "")
 	const one = `{"action": "noop", "labels": {"a": "b"}}`
@@ -110,7 +111,7 @@ func TestCostOfLoading(t *testing.T) {
 	within(t, "bytes of the heap with the list", tb.heap(), 10e6)
 	for _, later := range []struct {
 		path, shows string
-		most        float64 // bytes: modules that earlier screens have brought are not fetched again
+		most        float64 // bytes: modules that earlier screens have loaded are not fetched again
 	}{
 		{"executions/" + id + "/result", "1 of 2 cases passed", 25_000}, {"batches", "a=b", 14_500}, {"compare?a=" + id, "The latest of code", 12_500}, {"new", "Program", 15_000},
 		{"definitions", "Nothing is registered", 2_500}, {"work", "No key is in use", 9_500}, {"server", "ended on this server in the last hour", 9_000},
@@ -122,7 +123,7 @@ func TestCostOfLoading(t *testing.T) {
 	}
 }
 
-// However much there is, what is in the document and in the heap is bounded.
+// The elements in the document and the size of the heap are bounded, however many items, tasks and lines there are.
 func TestCostOfMuch(t *testing.T) {
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "many", "input": {"type": "object", "properties": {"n": {"type": "array"}}}, "tasks": {"each": {"foreach": "${{ input.n }}", "action": "noop"}}}`)
@@ -180,7 +181,7 @@ func TestCostOfMuch(t *testing.T) {
 	focused := func() int {
 		return eval[int](tb, `Number((document.activeElement?.getAttribute('data-task') || '').slice(1))`)
 	}
-	for last := focused(); last >= 800; last = focused() { // ten tasks back along their edges, past what was in the document
+	for last := focused(); last >= 800; last = focused() { // ten tasks back along their edges, past those that were in the document
 		tb.key("back along an edge", kb.ArrowLeft)
 		tb.until("the focus is on an earlier task", fmt.Sprintf(`(() => { const at = document.activeElement?.getAttribute('data-task'); return at && Number(at.slice(1)) < %d; })()`, last))
 	}
@@ -188,8 +189,8 @@ func TestCostOfMuch(t *testing.T) {
 	tb.accessible("a graph with a map")
 }
 
-// The page loads the end of a log of 101 MB, in 600 KB at most; the number of its elements and the size of its heap stay bounded at every scroll
-// position, and on every page of it.
+// The page loads the end of a log of 101 MB in at most 600 KB. The number of its elements and the size of its heap stay bounded at every
+// scroll position, and on every page of the log.
 func TestLargeLog(t *testing.T) {
 	t.Parallel()
 	const lines = 12_500_000 // 101 MB
@@ -202,7 +203,8 @@ func TestLargeLog(t *testing.T) {
 	tb.until("it is known how much there is, also at the end", `performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/logs/summary')).length === 2`)
 	_, first := tb.traffic()
 	within(t, "bytes of the end of a log of 101 MB", first, 600_000)
-	// Backwards page by page, each asked for by scrolling to its beginning, then from the first byte on, and to a byte in the middle.
+	// Backwards page by page: scrolling to the beginning of a page requests the one before. Then from the first byte on, and to a byte in the
+	// middle.
 	const pages = 8 // of 512 KB: 58,000 lines
 	for page := 1; page <= pages; page++ {
 		tb.until("there are earlier lines", fmt.Sprintf(`(() => { const b = document.querySelector('.logview'); if (Number(b.querySelectorAll('.logrow')[2]?.lastElementChild.textContent || NaN) < %d) return true; b.scrollTop = 0; return false; })()`, lines-page*50_000)) // the first row may be a part of a line

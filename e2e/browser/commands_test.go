@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// keepsCopies makes the page keep what it copies: no page may read the clipboard.
+// keepsCopies makes the page keep the text that it copies, because a page may not read the clipboard.
 const keepsCopies = `(() => { navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }; })()`
 
-// copied is the command that a button copies.
+// copied returns the command that a button copies.
 func (tb *tab) copied(button string) string {
 	tb.t.Helper()
 	eval[any](tb, keepsCopies)
@@ -29,7 +29,7 @@ func (tb *tab) copied(button string) string {
 	return eval[string](tb, `window.copied`)
 }
 
-// inBash runs a command as it would be pasted, and gives what it writes.
+// inBash runs a pasted command in bash and returns its output.
 func inBash(t *testing.T, s *server, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash")
@@ -46,7 +46,7 @@ func inBash(t *testing.T, s *server, command string) string {
 	return string(out)
 }
 
-// nasty is what a shell, a terminal or JSON may take for something else.
+// nasty holds characters that a shell, a terminal or JSON may interpret.
 const nasty = "it's \"quoted\" $(touch a) `touch b` ${HOME} $HOME \\ \\' \\n !! # ; & | > c\n\tsecond line\r\nEOF\n' \u202e\u200b\x1b[31m\x7f é 界 😀 %s @- --flag"
 
 // A request that is copied as a command, curl or pawl run, from an execution or a form, sends the same request when a shell runs it, also with quotes, newlines and $(…) in its texts.
@@ -92,7 +92,8 @@ func TestCopyAsCommand(t *testing.T) {
 	}
 	tb.accessible("an input with commands")
 
-	// What is too long for an argument goes through the input of the command; a number keeps its digits; what pawl run has no flag for is said.
+	// A command passes a long body through its standard input, a number keeps its digits, and the page says which fields pawl run has no flag
+	// for.
 	long := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "noop", "labels": {"of": "long"}, "priority": 3, "timeout": "90s", "concurrency": {"key": "a key's", "limit": 2}, "input": {"n": 12345678901234567890.10, "text": `+quote(strings.Repeat(nasty, 2000))+`}}`)
 	tb.do("its input", chromedp.Navigate(s.url+"/ui/executions/"+long+"/input"))
 	tb.see("12345678901234567890.10")

@@ -17,13 +17,13 @@ const (
 	typing    = `document.activeElement.id === 'console-line'`
 )
 
-// wrote waits until the log has a text.
+// wrote waits until the log shows a text.
 func (tb *tab) wrote(text string) {
 	tb.t.Helper()
 	tb.until("it wrote "+text, `[...document.querySelectorAll('.logrow')].some((r) => r.innerText.includes(`+quote(text)+`))`)
 }
 
-// A person starts a program that asks, answers by the keyboard alone, and ends its input.
+// A person starts a program that asks for input, answers with the keyboard alone, and ends its input.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -54,7 +54,8 @@ func TestConsole(t *testing.T) {
 	})
 }
 
-// A tab that is loaded again shows what was sent and goes on behind it; other keys begin a line, and Ctrl-D in a line that is not empty ends nothing.
+// After a reload the console shows what was sent and continues after it. Other keys begin a line, and Ctrl-D in a line that is not empty
+// does not end the input.
 func TestConsoleLoadedAgain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -77,8 +78,8 @@ func TestConsoleLoadedAgain(t *testing.T) {
 	tb.see("Completed")
 }
 
-// What is typed while the execution waits, and while the server cannot be reached, is read once each; what another client types meanwhile is
-// neither written over nor joined.
+// A program reads each typed line once, whether it was typed while the execution waited or while the server could not be reached. The lines
+// that another client types meanwhile are neither overwritten nor joined.
 func TestConsoleOverBrokenConnections(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -88,7 +89,7 @@ func TestConsoleOverBrokenConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lost atomic.Int32 // how many answers to what is typed are still lost
+	var lost atomic.Int32 // how many more answers to typed lines get lost
 	lost.Store(1 << 20)
 	through := httputil.NewSingleHostReverseProxy(to)
 	through.ModifyResponse = func(r *http.Response) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// press finds a button or link by its words and clicks it, at once: a moment later it may be another element, or disabled.
+// press finds a button or link by its words and clicks it in the same step: a moment later it may be another element, or disabled.
 func (tb *tab) press(words string) {
 	tb.t.Helper()
 	find := `[...document.querySelectorAll('button, a')].find((b) => b.innerText.trim() === ` + quote(words) + ` && !b.disabled && b.offsetParent !== null)`
@@ -62,7 +62,7 @@ func TestRunAProgram(t *testing.T) {
 	}
 }
 
-// A refusal of the server is shown in its own words, with the place and what to do.
+// A refusal of the server is shown in the server's words, with the place and what to do.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -73,7 +73,7 @@ func TestRefusal(t *testing.T) {
 	tb.until("an alert", `!!document.querySelector('[role=alert]') && document.querySelector('[role=alert]').innerText.includes('soon')`)
 }
 
-// A workflow is run from the form of its schema; a number reaches it digit by digit.
+// A workflow is started from the form of its schema, and a number reaches it with all its digits.
 func TestRunAWorkflow(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -88,7 +88,8 @@ func TestRunAWorkflow(t *testing.T) {
 	tb.see("900719925474099312345")
 }
 
-// Definitions are written on the page, checked as they are written, with the line of each fault, and registered; what is registered is changed.
+// A person writes definitions on the page, which checks them and names the line of each fault, registers them, and changes a registered
+// one.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -138,7 +139,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// pawl apply takes the downloaded file of a definition as the same version, for each example and for texts with quotes, tabs and control characters.
+// pawl apply accepts the downloaded file of a definition as the same version, for each example and for texts with quotes, tabs and control
+// characters.
 func TestDocumentIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -153,7 +155,7 @@ func TestDocumentIsTakenAgain(t *testing.T) {
 		tb.accessible("the document of a definition as " + as)
 		tb.fits("the document of a definition as " + as)
 		tb.shot("document as " + as)
-		// What is shown shows what is invisible; the file has it.
+		// The page marks invisible characters; the file contains them as they are.
 		eval[any](tb, `(() => { const made = URL.createObjectURL; URL.createObjectURL = (b) => { b.text().then((text) => { window.saved = text; }); URL.createObjectURL = made; return made(b); }; })()`)
 		tb.press("Download")
 		tb.until("it is saved", `window.saved !== undefined`)
@@ -200,7 +202,7 @@ func TestDocumentIsTakenAgain(t *testing.T) {
 	}
 }
 
-// The cases of a program come from files, each under its name.
+// The cases of a program are loaded from files, each under its name.
 func TestCaseFiles(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -226,7 +228,7 @@ func TestCaseFiles(t *testing.T) {
 	tb.until("the form has the names", `document.querySelectorAll('fieldset.case legend')[2]?.innerText.startsWith('Case free') && document.querySelector('#out-0').value === 'got eight'`)
 }
 
-// A workflow that failed is run again from where it failed, after its plan was shown; a task that would be reused can be chosen to run.
+// A workflow that failed is rerun from the failed task, after its plan was shown. A task that would be reused can be chosen to run.
 func TestRerun(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -249,7 +251,7 @@ func TestRerun(t *testing.T) {
 	if len(again) != 1 {
 		t.Errorf("%d reruns, want 1", len(again))
 	}
-	// One task alone: what comes before it has to be reusable, and what comes after it is left out.
+	// One task alone: the tasks before it must be reusable, and the tasks after it are left out.
 	tb.do("open the first one", chromedp.Navigate(s.url+"/ui/executions/"+first))
 	tb.press("Rerun …")
 	tb.see("1 outcome is reused; 1 task runs.")
@@ -262,7 +264,7 @@ func TestRerun(t *testing.T) {
 	tb.until("it says of what it is", `[...document.querySelectorAll('dl dt')].some((d) => d.innerText === 'Only')`)
 }
 
-// A rerun is given another input and an output by hand: nonsense is refused where it is typed, and no digit of a number is lost.
+// A rerun gets another input and an output set by hand: the form refuses invalid JSON where it is typed, and a number keeps all its digits.
 func TestRerunWithWhatIsGiven(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -303,7 +305,8 @@ func TestRerunWithWhatIsGiven(t *testing.T) {
 	}
 }
 
-// What changed between two versions is marked in one graph of both, by shape and word; a task leads to what changed in it alone. What is the same is said.
+// The changes between two versions are marked in one graph of both, by shape and word; a task leads to its own changes. Equal versions are
+// reported as equal.
 func TestChangesAsAGraph(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -343,7 +346,8 @@ func TestChangesAsAGraph(t *testing.T) {
 	tb.accessible("what changed since another version")
 }
 
-// The screen of a definition leads to what has run in the version that is shown, and in each other one, also as a task of a workflow.
+// The screen of a definition leads to the executions of the shown version, and of each other one, including those that are tasks of a
+// workflow.
 func TestRunsOfAVersion(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -373,7 +377,7 @@ func TestRunsOfAVersion(t *testing.T) {
 	listed(1)
 }
 
-// An alias is set to the version that is shown, moved on, and moved back; an execution says by which alias it was asked for.
+// An alias is set to the shown version, moved on, and moved back. An execution shows the alias under which it was requested.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -390,7 +394,7 @@ func TestAliases(t *testing.T) {
 	tb.accessible("a refused alias")
 	tb.do("name it", chromedp.SendKeys(`dialog[open] #alias`, strings.Repeat("\b", 6)+"stable"), chromedp.SendKeys(`dialog[open] #why-move`, "it works"))
 	tb.press("Move the alias")
-	stands := func(version int) { // once the order is answered: what is navigated away from may not be carried out
+	stands := func(version int) { // after the answer to the order: the browser may drop a request of a page that is left
 		t.Helper()
 		tb.until(fmt.Sprint("the alias stands for version ", version), fmt.Sprintf(`!document.querySelector('dialog[open]') && document.querySelector('td.stands')?.innerText.startsWith('version %d')`, version))
 	}
@@ -424,7 +428,7 @@ func TestAliases(t *testing.T) {
 	tb.see("None yet.")
 }
 
-// What waits is explained, and ended from the page after a question.
+// The page explains what an execution waits for, and cancels it after a question.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -442,7 +446,8 @@ func TestCancel(t *testing.T) {
 	tb.see("Cancelled")
 }
 
-// A dialog that is left and asked for again at once opens and stays open, also when a busy browser tells late that it was closed before; a key in between finds no field of it.
+// A dialog that is closed and requested again at once opens and stays open, even when a busy browser reports the first close late. A key
+// pressed in between reaches no field of it.
 func TestDialogOpenedAgain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -483,7 +488,7 @@ func TestDialogOpenedAgain(t *testing.T) {
 	tb.see("Run again")
 }
 
-// A program is killed after a question, and the page says what ended it.
+// A program is killed after a question, and the page says why it ended.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -501,7 +506,7 @@ func TestKill(t *testing.T) {
 	tb.until("the list has the state once, and the reason", `document.querySelector('td.c-status').innerText.trim() === 'Cancelled' && document.querySelector('td.c-verdict').innerText.trim() === 'too long'`)
 }
 
-// The list grows at its top while it is watched, keeps its rows still while the pointer is in it, and is filtered by the address.
+// The list grows at its top while it is open, keeps its rows still while the pointer is over it, and is filtered by the address.
 func TestLiveList(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -529,7 +534,7 @@ func TestLiveList(t *testing.T) {
 	})
 }
 
-// The list follows the server's stream of changes. Behind a proxy that holds streams back it is asked now and then.
+// The list follows the server's stream of changes. Behind a proxy that holds streams back, it asks the server now and then.
 func TestLiveListBehindProxies(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -559,7 +564,7 @@ func TestLiveListBehindProxies(t *testing.T) {
 	}
 }
 
-// What a program writes is there while it runs, and its end ends the following.
+// The output of a program is shown while the program runs, and following ends when the program ends.
 func TestFollowLogs(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -590,7 +595,8 @@ func TestFollowLogs(t *testing.T) {
 	})
 }
 
-// What an execution waits for is followed to its end: from the workflow to its task, to the holder of the key that the task wants.
+// The page follows what an execution waits for to its end: from the workflow to its task, to the holder of the concurrency key that the
+// task needs.
 func TestTrail(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -605,7 +611,7 @@ func TestTrail(t *testing.T) {
 	tb.until("the holder is shown", `location.pathname.endsWith(`+quote(holder)+`)`)
 }
 
-// However many rows have been looked at, few are in the document.
+// However many rows have been scrolled through, few are in the document.
 func TestManyRows(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -624,7 +630,7 @@ func TestManyRows(t *testing.T) {
 	})
 }
 
-// A server that is killed while the page follows a history is found again, and no event is missing or twice.
+// When the server is killed and restarted while the page follows a history, the page reconnects, and no event is missing or shown twice.
 func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -653,7 +659,7 @@ func TestServerIsKilled(t *testing.T) {
 	})
 }
 
-// A hidden tab closes its stream, and goes on where it was when it is seen again.
+// A hidden tab closes its stream, and resumes where it was when it is visible again.
 func TestHiddenTab(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -671,7 +677,7 @@ func TestHiddenTab(t *testing.T) {
 	tb.see("no gap, complete")
 }
 
-// What is typed into a filter stays while the list beneath it is drawn anew.
+// Text typed into a filter stays while the list below it is redrawn.
 func TestFiltersKeepWhatIsTyped(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -694,7 +700,7 @@ func TestFiltersKeepWhatIsTyped(t *testing.T) {
 	}
 }
 
-// What is typed as soon as a field of a filter is there stays in it, however late the next frame comes.
+// Text typed as soon as a filter field exists stays in it, however late the next frame comes.
 func TestTypedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -716,7 +722,7 @@ func TestTypedAtOnce(t *testing.T) {
 	}
 }
 
-// Without a pointer: the first stop skips the navigation, a row is opened, its tabs are walked through, an order is given and taken back.
+// Without a pointer: the first stop skips the navigation, a row is opened, its tabs are walked through, an order is given and withdrawn.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -733,13 +739,13 @@ func TestKeyboard(t *testing.T) {
 	tb.do("skip", chromedp.KeyEvent("\r"))
 	tb.until("the focus is in the content", `document.activeElement.id === 'main'`)
 	tb.do("filter", chromedp.KeyEvent("/"))
-	eval[any](tb, `document.activeElement.select()`) // the driver sends the character apart from the key that was taken
+	eval[any](tb, `document.activeElement.select()`) // the driver sends the character although the page handled the key
 	tb.do("write the filter", chromedp.KeyEvent("sleep\r"))
 	tb.until("the filter is in the address", `location.search === '?action=sleep' && document.querySelectorAll('tbody tr').length === 1`)
 	eval[any](tb, `document.activeElement.blur()`)
 	tb.do("open the row", chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
 	tb.see("Attempt")
-	for range 40 { // to the button, wherever the focus is after the navigation
+	for range 40 { // to the button, wherever the navigation left the focus
 		if eval[string](tb, `(document.activeElement.innerText || '').trim()`) == "Cancel" {
 			break
 		}
@@ -758,7 +764,7 @@ func TestKeyboard(t *testing.T) {
 	tb.accessible("the keys")
 }
 
-// What the filters select is cancelled, and run again, after a look at what that would be.
+// The executions that the filters select are cancelled, and rerun, after a preview.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -791,7 +797,7 @@ func TestBulk(t *testing.T) {
 	})
 }
 
-// A log that grows stays at the line that is read, also when its oldest lines are dropped.
+// A growing log stays at the line that a person reads, even when its oldest lines are dropped.
 func TestReadingLogThatIsCut(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

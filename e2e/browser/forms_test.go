@@ -16,13 +16,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// value is what is in a field.
+// value returns the value of a field.
 func (tb *tab) value(selector string) string {
 	tb.t.Helper()
 	return eval[string](tb, `document.querySelector(`+quote(selector)+`).value`)
 }
 
-// What is typed into the form of a program is there after a look at the other form. A definition that is chosen in the search is what is run.
+// Text typed into the form of a program is kept while the other form is shown. A definition chosen in the search is the one that runs.
 func TestFormsBesideOneAnother(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -52,7 +52,8 @@ func TestFormsBesideOneAnother(t *testing.T) {
 	tb.until("the form is that of the definition", `document.querySelector('#action')?.value === 'echo'`)
 }
 
-// An input goes from JSON into the form and back, with all of its digits; one that the form cannot hold stays as it is. Labels come back as they were.
+// An input changes from JSON to the form and back with all of its digits; an input that the form cannot hold stays JSON. Labels stay
+// unchanged, too.
 func TestFormAndJSON(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -80,7 +81,8 @@ func TestFormAndJSON(t *testing.T) {
 	}
 }
 
-// What is run with changes keeps its queue, key, timeouts and retries; what follows from the document of its action follows from that again. A wrong setting is said before it is sent.
+// A request that is run again with changes keeps its queue, key, timeouts and retries; settings that came from its action's document are
+// derived from it again. A wrong setting is reported before the form is sent.
 func TestSettingsOfASubmission(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -131,7 +133,7 @@ func TestSettingsOfASubmission(t *testing.T) {
 	tb.check("settings")
 }
 
-// A mouse that is pressed in a field and released outside marks text: it does not close the dialog. A click outside does.
+// Pressing the mouse in a field and releasing it outside the dialog marks text and does not close the dialog. A click outside does.
 func TestMarkTextInDialog(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -160,7 +162,7 @@ func TestMarkTextInDialog(t *testing.T) {
 	tb.until("a click outside closes it", `!document.querySelector('dialog[open]')`)
 }
 
-// A session that has ended is opened again over the screen: what is typed stays, also in a dialog, and streams go on.
+// After a session has ended, the page logs in again over the screen: typed text stays, also in a dialog, and streams continue.
 func TestLoginAgain(t *testing.T) {
 	t.Parallel()
 	tokens := [2]string{fmt.Sprintf("%016x-first", rand.Uint64()), fmt.Sprintf("%016x-second", rand.Uint64())} // browsers send the cookie of a token to every port
@@ -200,7 +202,7 @@ func TestLoginAgain(t *testing.T) {
 	history.until("nothing of the screen is left", `document.querySelector('#token') !== null && document.querySelector('.frame') === null`)
 }
 
-// A proxy that answers 502 while the server behind it starts again ends no stream.
+// A stream survives a proxy that answers 502 while the server behind it restarts.
 func TestStreamThroughProxyWithoutServer(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -218,7 +220,7 @@ func TestStreamThroughProxyWithoutServer(t *testing.T) {
 	tb.see("no gap, following")
 }
 
-// createsOne submits the form once more and wants the server to have one execution.
+// createsOne submits the form again and checks that the server has one execution.
 func (tb *tab) createsOne(s *server) {
 	tb.t.Helper()
 	tb.press("Run")
@@ -228,7 +230,7 @@ func (tb *tab) createsOne(s *server) {
 	}
 }
 
-// A submission whose answer is lost in a proxy is sent again under its key: there is one execution.
+// A submission whose answer is lost in a proxy is sent again under its idempotency key, so there is one execution.
 func TestSubmitThroughProxyThatGivesUp(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -249,8 +251,8 @@ func TestSubmitThroughProxyThatGivesUp(t *testing.T) {
 	tb.createsOne(s)
 }
 
-// A submission that is never answered ends, keeps what is typed, and is sent again under its key: there is one execution. The page's clock
-// runs 100 times as fast until then, so that its 120 s are over soon.
+// A submission that gets no answer ends, keeps the typed text, and is sent again under its idempotency key, so there is one execution.
+// Until then the page's clock runs 100 times as fast, so that its 120 s pass soon.
 func TestSubmitThatIsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -271,14 +273,14 @@ func TestSubmitThatIsNeverAnswered(t *testing.T) {
 	eval[any](tb, `window.fast = true`)
 	tb.press("Run")
 	tb.see("has not answered for 120 s")
-	eval[any](tb, `window.fast = false`) // the next one may take as long as it does on a busy machine
+	eval[any](tb, `window.fast = false`) // the next request may take as long as a busy machine needs
 	tb.see("takes effect once")
 	tb.accessible("a submission without an answer")
 	tb.until("what was typed is there", `document.querySelector('#action').value === 'noop' && document.querySelector('#action-labels').value === 'by=hand'`)
 	tb.createsOne(s)
 }
 
-// Every open row that is seen is followed, however many stand before it that are open for long.
+// Every open row in view is followed, however many long-running open rows are above it.
 func TestOpenRowsAreFollowed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

@@ -17,7 +17,7 @@ func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''
 // clip cuts a text to at most n bytes, between characters.
 func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(len(s), n)], "") }
 
-// printed drops control characters, which the names of cases have none of.
+// printed drops control characters, which names of cases cannot have.
 func printed(r rune) rune {
 	if r < ' ' || r >= 0x7f && r < 0xa0 {
 		return -1
@@ -25,11 +25,11 @@ func printed(r rune) rune {
 	return r
 }
 
-// unseen finds what has no picture, but variants and joiners, which emoji and some scripts need.
+// unseen matches characters without a glyph, except variants and joiners, which emoji and some scripts need.
 const unseen = `/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu`
 
-// What an adversary writes is text on every screen: it runs nothing, asks nobody, adds no element that templates do not have, and its
-// marks that turn the direction of writing are seen.
+// Hostile text is shown as text on every screen: it runs no code, calls no host, adds no element that the templates do not have, and
+// characters that change the direction of writing are visible.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -82,8 +82,8 @@ func TestHostileText(t *testing.T) {
 		fields[clip(fmt.Sprintf("%d%s", i, h), 60)] = map[string]any{"type": "string", "title": clip(h, 100), "description": clip(h, 100), "enum": []string{clip(h, 100), "other"}}
 	}
 	all["asked"] = s.submit(t, "/api/v1/executions", map[string]any{"action": "ask", "input": map[string]any{"title": clip(hostile[0], 60), "text": clip(strings.Join(hostile, "\n"), 4000), "form": map[string]any{"type": "object", "properties": fields}}})
-	parts, n := []string{""}, 0 // of a description, which has 10,000 bytes at most
-	var plain []string          // what is no expression
+	parts, n := []string{""}, 0 // of a description, which may have at most 10,000 bytes
+	var plain []string          // texts without an expression
 	for _, h := range hostile {
 		if n += len(h) + 1; n > 9000 {
 			parts, n = append(parts, ""), len(h)+1

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// untilIdle follows the stream of changes until it has said so many times that nothing changed, once every 5 s.
+// untilIdle follows the stream of changes until it has said times times that nothing changed; it says so once every 5 s.
 func (s *server) untilIdle(t *testing.T, times int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/executions", nil)
@@ -35,7 +35,8 @@ func (s *server) untilIdle(t *testing.T, times int) {
 	}
 }
 
-// Work is asked for when something changes, and hardly while nothing does: three requests every 3 s would be 60 in a minute, and 80 with a line.
+// The work screen asks the server when something changes, and rarely otherwise: three requests every 3 s would be 60 in a minute, and 80
+// with a line.
 func TestWorkOfAnIdleServer(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

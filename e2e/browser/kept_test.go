@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The rounds of a task are shown as rounds: in the graph, as cells and in the list; one that is never reached says so.
+// The rounds of a task are shown as rounds in the graph, as cells and in the list; a task whose condition is never met says so.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -28,7 +28,7 @@ func TestRounds(t *testing.T) {
 	tb.check("rounds")
 }
 
-// A task whose outcome was kept says whose it is, in its workflow and by itself.
+// A task with a cached outcome names the execution that produced it, both in its workflow and on its own screen.
 func TestCachedTask(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -45,7 +45,7 @@ func TestCachedTask(t *testing.T) {
 	tb.check("cached")
 }
 
-// An execution that has ended can be downloaded as an archive.
+// A finished execution can be downloaded as an archive.
 func TestDownloadArchive(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// key presses one key as a keyboard does: the browser drops the character of a key whose first event the page has taken.
+// key presses one key as a keyboard does: the browser drops the character of a key whose first event the page has handled.
 func (tb *tab) key(what, key string) {
 	tb.t.Helper()
 	tb.do(what, chromedp.KeyEvent(key, func(e *input.DispatchKeyEventParams) {
@@ -23,7 +23,7 @@ func (tb *tab) key(what, key string) {
 	}))
 }
 
-// Rows are marked, asked about and left again by keys alone, and what is marked is cancelled together; no other row is.
+// With keys alone, rows are marked, the question is opened and closed, and the marked executions are cancelled together; no other row is.
 func TestKeysOfTheList(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -39,7 +39,7 @@ func TestKeysOfTheList(t *testing.T) {
 	eval[any](tb, `new MutationObserver(([m]) => { window.said ||= m.target.textContent; }).observe(document.querySelector('.said'), {childList: true, subtree: true, characterData: true})`)
 	tb.key("copy its id", "y")
 	tb.until("the page says so, for 4 s", `window.said?.startsWith('Copied ex_')`)
-	// The page may not read the clipboard: it is pasted into a field, and the row has the focus again.
+	// The page may not read the clipboard, so the test pastes into a field and then gives the focus back to the row.
 	eval[any](tb, `window.row = document.activeElement; document.querySelector('input[aria-label=Action]').focus(); document.activeElement.select()`)
 	tb.do("paste", command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "v", Modifiers: 2, Commands: []string{"paste"}}))
 	tb.until("what was copied is the id", `document.activeElement.value === `+quote(ids[2]))
@@ -80,7 +80,8 @@ func TestKeysOfTheList(t *testing.T) {
 	tb.check("keys of the list")
 }
 
-// The list hears that what is marked has ended before the answer to the order is there: the question stays, and says what became of each.
+// The list learns that the marked executions have ended before the order is answered: the question stays open, and reports the result for
+// each.
 func TestEndsBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -150,7 +151,7 @@ func TestKeysOfAnExecution(t *testing.T) {
 	tb.key("leave it", kb.Escape)
 	tb.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
 	at(ids[1], "Why")
-	// Until the next frame the field of a dialog that was closed still has the focus: a key that is as fast as that is the screen's already.
+	// Until the next frame, the field of a closed dialog still has the focus. A key pressed that fast must already act on the screen.
 	tb.key("ask to cancel it", "c")
 	tb.until("its field has the focus", `document.activeElement?.matches('dialog[open] #reason')`)
 	eval[any](tb, `document.querySelector('dialog[open]').close(); document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))`)
@@ -172,7 +173,7 @@ func TestKeysOfAnExecution(t *testing.T) {
 	tb.check("keys of an execution")
 }
 
-// The items of a task are one beside another, also where the address of one was opened.
+// The items of a task are neighbours, also when the address of one of them was opened directly.
 func TestNeighboursAmongItems(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -222,7 +223,7 @@ func TestKeysOfTheGraph(t *testing.T) {
 	tb.check("keys of the graph")
 }
 
-// Ctrl K finds screens, orders of the screen, definitions and ids, from wherever the focus is; the text of others in it stays text.
+// Ctrl K finds screens, actions of the screen, definitions and ids, wherever the focus is. Hostile text in it stays text.
 func TestSearchOverScreens(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -263,7 +264,7 @@ func TestSearchOverScreens(t *testing.T) {
 	chosen("Cancel")
 	tb.key("take it", kb.Enter)
 	tb.see("Cancel this execution?")
-	// Enter that is held down from the search on does not answer the question that it brought up.
+	// Enter, held down since the search, does not confirm the dialog that the search opened.
 	tb.until("its field has the focus", `document.activeElement?.matches('dialog[open] #reason')`)
 	eval[any](tb, `addEventListener('submit', () => { window.answered = true; }, true)`)
 	held := true
@@ -282,7 +283,7 @@ func TestSearchOverScreens(t *testing.T) {
 	tb.until("the search is closed", `!document.querySelector('dialog[open]')`)
 	tb.key("it is the screen's key again", "?")
 	tb.see("Mark the row")
-	// The browser tells of a closed dialog a moment later. The key for the next one can be faster: the event must not close that one.
+	// The browser reports a closed dialog a moment later. The key for the next dialog can be faster, so the event must not close that one.
 	next := func(key string, ctrl bool) {
 		t.Helper()
 		eval[any](tb, fmt.Sprintf(`{
@@ -309,7 +310,7 @@ func TestSearchOverScreens(t *testing.T) {
 	tb.check("search")
 }
 
-// A log of two lines is two lines high; one of many has the height of the window, and grows to it while it is written.
+// A log of two lines is two lines high. A log of many lines has the height of the window, and reaches it while it is written.
 func TestHeightOfLogs(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -335,7 +336,7 @@ func TestHeightOfLogs(t *testing.T) {
 	tb.check("the height of logs")
 }
 
-// The console comes below the log when that is there already, and takes of its height: the end stays in sight.
+// The console appears below a log that is already shown and takes part of its height: the end of the log stays visible.
 func TestConsoleComesBelowALog(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -355,7 +356,8 @@ func TestConsoleComesBelowALog(t *testing.T) {
 	close(console)
 	tb.until("the console is there", `!!document.querySelector('.console')`)
 	tb.until("the last line is in sight still", inSight)
-	// What is sent stands above the console's field, too: that can come in the frame in which the browser tells that the page has scrolled to new lines.
+	// The sent lines also appear above the console's field, possibly in the frame in which the browser reports that the page has scrolled to
+	// new lines.
 	eval[any](tb, `(() => { const b = document.querySelector('.logview'); b.scrollTop--; b.style.maxHeight = b.clientHeight - 100 + 'px'; })()`)
 	eval[any](tb, `new Promise((drawn) => { requestAnimationFrame(() => setTimeout(drawn, 0)); })`)
 	tb.until("the last line is in sight all the time", inSight)

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// counters is how many nodes the page keeps that are in its document no longer, and how many listeners, after the garbage is gone. How many are
-// in the document depends on how much of the list had been read when it was counted.
+// counters returns how many nodes the page keeps outside its document, and how many listeners, after a garbage collection. The number
+// inside the document depends on how much of the list had been read when it was counted.
 func (tb *tab) counters() (gone, listeners float64) {
 	tb.t.Helper()
 	gone, listeners = math.Inf(1), math.Inf(1)
@@ -32,8 +32,8 @@ func (tb *tab) counters() (gone, listeners float64) {
 	return gone, listeners
 }
 
-// A browser opens six connections to a server that speaks HTTP/1.1, for all tabs together. Twenty tabs follow executions and lists in the
-// background, and leave them to the one that is seen.
+// A browser opens six connections to an HTTP/1.1 server, for all tabs together. Twenty background tabs follow executions and lists, and
+// leave the connections to the visible tab.
 func TestManyTabs(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -54,12 +54,13 @@ func TestManyTabs(t *testing.T) {
 	tb.see("no gap, complete")
 }
 
-// Of 10,000 items that end while they are looked at, each arrives, also where the server is killed in between; what the page keeps stays bounded.
+// The page shows the end of each of 10,000 items while it is open, even if the server is killed in between, and what it keeps in memory
+// stays bounded.
 func TestItemsLive(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", "kind: trigger\nname: enough\nwaits: true\n")
-	// The workflow stays open until the server has been killed, however fast its items end.
+	// The workflow stays open until after the kill, however fast its items end.
 	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "many", "input": {"type": "object", "properties": {"n": {"type": "array"}}}, "tasks": {"each": {"foreach": "${{ input.n }}", "action": "noop"}, "open": {"action": "wait", "with": {"signal": "enough"}}}}`)
 	id := s.submit(t, "/api/v1/executions", `{"action": "many", "input": {"n": [`+strings.Repeat("1, ", 9999)+`1]}}`)
 	host := strings.TrimPrefix(s.url, "http://")
@@ -77,7 +78,7 @@ func TestItemsLive(t *testing.T) {
 	within(t, "bytes of the heap with 10,000 items", tb.heap(), 60e6)
 }
 
-// A list that is open while thousands of executions come and go keeps no more than before.
+// A list that is open while thousands of executions come and go keeps no more nodes and memory than before.
 func TestListForLong(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

@@ -10,11 +10,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// firstLine is the text of the first line in view.
+// firstLine is the text of the first visible line.
 const firstLine = `(() => { const b = document.querySelector('.logview'), top = b.getBoundingClientRect().top; return [...b.querySelectorAll('.logrow')].find((r) => r.getBoundingClientRect().top >= top - 1)?.lastElementChild.textContent; })()`
 
-// A log is read backwards from its end to its first byte: the page before comes when its beginning is scrolled to, what is read stays where it is,
-// and no line is left out. Later pages come in the same way, and the end follows again.
+// A log is read backwards from its end to its first byte: scrolling to the beginning of a page loads the page before, the visible lines
+// stay where they are, and no line is left out. Later pages load in the same way, and the end is followed again.
 func TestLogPageByPage(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -27,7 +27,7 @@ func TestLogPageByPage(t *testing.T) {
 		tb.do("open its end alone", chromedp.Reload())
 		tb.until("its end follows", `[...document.querySelectorAll('.logrow')].some((r) => r.innerText.includes('200000')) && document.body.innerText.includes('lines, following')`)
 		tb.until("what was written before is not here", `Number(document.querySelector('.logbar [role=status]').innerText.replace(/\D/g, '')) < 50000`)
-		// One screen at a time: the lines of a screen follow those of the next one without a gap.
+		// One screen at a time: the lines of each screen join those of the next one without a gap.
 		jump := func(to string) {
 			eval[any](tb, `(() => { const b = document.querySelector('.logview'); b.scrollTop = `+to+`; })()`)
 		}
@@ -37,7 +37,7 @@ func TestLogPageByPage(t *testing.T) {
 			if turns > 10 {
 				t.Fatalf("line %d after %d pages", at, turns)
 			}
-			jump("0") // the first lines that are held, which may begin with a part of one
+			jump("0") // the first lines in the document, which may begin with a part of one
 			tb.until("lines before the first are there, or there are none", `(document.querySelector('.logview').scrollTop > 0 || `+firstLine+` === '1') && Number(`+firstLine+`) > 0`)
 			now := top()
 			drawn := eval[[]int](tb, `[...document.querySelectorAll('.logrow')].map((r) => Number(r.lastElementChild.textContent))`)
@@ -103,7 +103,7 @@ func TestLinkToLine(t *testing.T) {
 	marked("line077742")
 	eval[any](tb, `history.back()`)
 	marked("line030005")
-	// Of another stream than the one that the view has, the link says which.
+	// For a line of a stream that the view does not show, the link names the stream.
 	tb.do("a line of stderr", chromedp.Navigate("about:blank"), chromedp.Navigate(logs+"#o=0&stream=stderr"))
 	marked("warning")
 	tb.do("no such byte", chromedp.Navigate("about:blank"), chromedp.Navigate(logs+"#o=99999999"))
@@ -112,7 +112,8 @@ func TestLinkToLine(t *testing.T) {
 	tb.check("links to lines")
 }
 
-// Long lines are broken where that is asked for, and what is read stays in view; raw lines show what a terminal would obey. The address keeps both.
+// Long lines wrap on request, and the line that is read stays in view; raw lines show the bytes that a terminal would obey. The address
+// keeps both settings.
 func TestWrapAndRaw(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -129,7 +130,7 @@ func TestWrapAndRaw(t *testing.T) {
 		if wide := eval[[]int](tb, `(() => { const b = document.querySelector('.logview'); return [b.scrollWidth, b.clientWidth]; })()`); wide[0] > wide[1] {
 			t.Errorf("broken lines are %d px wide in %d px", wide[0], wide[1])
 		}
-		// The rows that were counted are those that the browser makes.
+		// The number of rows counted for a line is the number that the browser draws.
 		over := eval[[]string](tb, `[...document.querySelectorAll('.logrow')].filter((r) => Math.abs(r.lastElementChild.scrollHeight - r.getBoundingClientRect().height) > 1).map((r) => r.innerText.slice(0, 9) + ': ' + r.lastElementChild.scrollHeight + ' in ' + r.getBoundingClientRect().height)`)
 		if len(over) > 0 {
 			t.Errorf("%d px: lines do not fit their rows: %q", width, over)

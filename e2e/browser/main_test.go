@@ -1,5 +1,5 @@
-// Package browser drives the web page in Chromium against a real server, on SQLite and, in part, on PostgreSQL. It is a module of its own, because what drives a
-// browser is no dependency of Pawl.
+// Package browser drives the web page in Chromium against a real server, on SQLite and, in part, on PostgreSQL. It is a module of its own,
+// so that the browser driver is not a dependency of Pawl.
 package browser
 
 import (
@@ -28,7 +28,7 @@ import (
 )
 
 var (
-	chromium string          // its path; empty: it is not here
+	chromium string          // its path; empty without Chromium
 	pawl     string          // the binary under test
 	browser  context.Context // one browser for all tests, each with a tab of its own
 )
@@ -85,7 +85,7 @@ type server struct {
 	state string // its state directory
 	store string // sqlite, or the DSN of a database
 	pid   int
-	kill  func() // ends it at once, as kill -9 does
+	kill  func() // ends the process at once, as kill -9 does
 }
 
 var address = regexp.MustCompile(`the web page is at (http://\S+)/ui/`)
@@ -143,7 +143,7 @@ func serveAt(t *testing.T, token, store, state, listen string) *server {
 	return nil
 }
 
-// proxied is the URL of a proxy before a server: each request is answered by answer, which may hand it on.
+// proxied returns the URL of a proxy in front of a server: answer handles each request and may forward it.
 func proxied(t *testing.T, s *server, answer func(w http.ResponseWriter, r *http.Request, forward http.Handler)) string {
 	t.Helper()
 	target, err := url.Parse(s.url)
@@ -156,7 +156,8 @@ func proxied(t *testing.T, s *server, answer func(w http.ResponseWriter, r *http
 	return proxy.URL
 }
 
-// await waits until a channel is closed, or the client has given the request up: without that a test that failed would wait for its proxy for ever.
+// await waits until a channel is closed, or the client has given up the request. Without the second, a failed test would wait for its proxy
+// for ever.
 func await(r *http.Request, c <-chan struct{}) {
 	select {
 	case <-c:
@@ -164,7 +165,7 @@ func await(r *http.Request, c <-chan struct{}) {
 	}
 }
 
-// cpu is how many seconds of a processor the server has used.
+// cpu returns how many seconds of processor time the server has used.
 func (s *server) cpu(t *testing.T) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
@@ -181,7 +182,7 @@ func (s *server) cpu(t *testing.T) float64 {
 	return (ticks[0] + ticks[1]) / 100 // USER_HZ is 100 on x86 and arm64
 }
 
-// call asks the API and decodes its answer.
+// call sends a request to the API and decodes its answer.
 func (s *server) call(t *testing.T, method, path string, body any) map[string]any {
 	t.Helper()
 	b := s.text(t, method, path, body)
@@ -192,7 +193,7 @@ func (s *server) call(t *testing.T, method, path string, body any) map[string]an
 	return out
 }
 
-// text asks the API.
+// text sends a request to the API and returns the body of its answer.
 func (s *server) text(t *testing.T, method, path string, body any) string {
 	t.Helper()
 	var sent io.Reader
@@ -224,21 +225,22 @@ func (s *server) text(t *testing.T, method, path string, body any) string {
 	return string(b)
 }
 
-// end waits for the end of an execution, however long that takes on a busy machine: one request waits for a minute at most.
+// end waits for the end of an execution, however long a busy machine takes: one request waits for at most a minute.
 func (s *server) end(t *testing.T, id string) {
 	t.Helper()
 	for s.call(t, http.MethodGet, "/api/v1/executions/"+id+"?wait=60s", nil)["finished_at"] == nil {
 	}
 }
 
-// endAll waits for the end of all executions with a label, in a query as in run%3D1.
+// endAll waits for the end of all executions with a label, which is escaped as in a query: run%3D1.
 func (s *server) endAll(t *testing.T, label string) {
 	t.Helper()
 	for s.call(t, http.MethodGet, "/api/v1/executions?limit=1&wait=60s&label="+label, nil)["unfinished"] != 0.0 {
 	}
 }
 
-// submit gives the id of a new execution. Where path or body says that the answer waits, it has ended, however long that takes on a busy machine.
+// submit returns the id of a new execution. When path or body makes the answer wait, the execution has ended, however long a busy machine
+// takes.
 func (s *server) submit(t *testing.T, path string, body any) string {
 	t.Helper()
 	x := s.call(t, http.MethodPost, path, body)

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The screen of the server lists every promise that a verification looked at, with its sentence, what was looked at, and how it stands: on a server
-// whose rows are sound, and in an answer where some are broken.
+// The screen of the server lists every promise that a verification checked, with its sentence, the number of rows checked, and its result:
+// on a server with sound rows, and in an answer with broken ones.
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

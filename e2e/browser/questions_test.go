@@ -11,7 +11,7 @@ import (
 const approval = `{"action": "ask", "input": {"title": "Ship <b>it</b>?", "text": "first\nsecond", "assignees": ["ada", "bob"], "expires": "2h", "accept": "answer.ok",
 	"form": {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean", "title": "Go"}, "when": {"enum": ["now", "tonight"], "default": "now"}, "n": {"type": "integer", "minimum": 3}}}}}`
 
-// A question is found, refused to a person who is not asked, and answered on its own screen and on that of its execution.
+// A question is found, refused to a person who may not answer it, and answered on its own screen and on that of its execution.
 func TestAnswerQuestion(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -57,7 +57,7 @@ func TestAnswerQuestion(t *testing.T) {
 	tb.check("questions")
 }
 
-// A workflow that waits for an answer leads to its question from why it waits; what was registered leads to a run of it.
+// The reason why a workflow waits leads to its question, and a registered definition leads to a run of it.
 func TestAnswerForAWorkflow(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

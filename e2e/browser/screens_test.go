@@ -46,7 +46,7 @@ tasks:
   ship: {needs: [pack, fetch], action: noop}
 `
 
-// twiceLater is its second version: a task less and one more, and two that have changed.
+// twiceLater is its second version: one task is removed, one added, and two are changed.
 const twiceLater = `
 name: twice
 description: The second version
@@ -78,7 +78,7 @@ verify: {scheme: github, secret_env: [GITHUB_SECRET]}
 trigger: github.${{ headers["x-github-event"] }}
 `
 
-// filled is a server with something to show on every screen, and where that is.
+// filled returns a server with content for every screen, and the paths of the screens.
 func filled(t *testing.T, store string) (*server, map[string]string) {
 	t.Helper()
 	s := serveOn(t, "", store)
@@ -135,7 +135,7 @@ func filled(t *testing.T, store string) (*server, map[string]string) {
 	return s, at
 }
 
-// batch submits two batches of four programs with three cases each, by two models. In the second one a program is better and one worse.
+// batch submits two batches of four programs with three cases each, by two models. In the second batch one program is better and one worse.
 func batch(t *testing.T, s *server) {
 	t.Helper()
 	programs := map[string][2]string{"double": {"echo $((n * 2))", "echo $((n * 2))"}, "square": {"echo $((n * n))", "echo $((n + n))"}, "slow": {"echo $((2 * n))", "exit 7"}, "silent": {"exit 9", "false"}}
@@ -166,7 +166,7 @@ func alike(t *testing.T, s *server, run, ann, bob string) {
 	s.endAll(t, "run%3D"+run)
 }
 
-// shows is a text that each screen must show once it has loaded.
+// shows maps each screen to a text that it must show once it has loaded.
 var shows = map[string]string{
 	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "register": "Begin with an example", "change": "Nothing is wrong with workflow fan", "definitions": "fan", "definition": "for each item", "versions": "pack",
 	"replay": "after the first", "batches": "run=2", "batch": "14 of 24 cases passed", "batches compared": "4 better", "batches flipped": "6 worse", "batch pivot": "4 of 8 executions passed", "batch shares": "2/4", "no batch": "Nothing has this label", "batch folded": "6 cases that all pass",
@@ -177,17 +177,18 @@ var shows = map[string]string{
 	"program logs": "green", "console logs": "A number?", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
 }
 
-// look is how a screen is looked at.
+// look is a theme and a window width.
 type look struct {
 	theme string
 	width int64
 }
 
-// telling are the screens with the most that is told by shapes and colours.
+// telling are the screens that use shapes and colours most.
 var telling = []string{"executions", "workflow tasks", "workflow timeline", "cases result", "batches flipped", "in line why", "work", "replay", "versions"}
 
-// Every screen, in both themes, wide, in half a screen and narrow: it shows what it is for, stays within its window, breaks no rule of axe and no line
-// of the policy. Some are looked at with colours that the system gives as well. On PostgreSQL it is looked at once, and without axe: what is shown may differ by store, how it is drawn does not.
+// Every screen, in both themes, at full, half and narrow width, shows its content, stays within its window, and breaks no rule of axe and
+// no line of the policy. Some are also shown with forced colours. On PostgreSQL each is shown once, without axe: the content may differ by
+// store, the drawing does not.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -205,7 +206,8 @@ func TestScreens(t *testing.T) {
 	})
 }
 
-// painted is a function of the page: whether an element without words is seen, by its border, by a background that differs from the one behind it, or by the outline of its row.
+// painted is a function of the page. It reports whether an element without words is visible: by its border, by a background that differs
+// from the one behind it, or by the outline of its row.
 const painted = `(e) => {
 	const none = (c) => c === 'transparent' || /, 0\)$/.test(c);
 	const behind = (o) => { for (; o; o = o.parentElement) { const c = getComputedStyle(o).backgroundColor; if (!none(c)) return c; } return 'the canvas'; };
@@ -214,7 +216,8 @@ const painted = `(e) => {
 		|| !none(c.backgroundColor) && c.backgroundColor !== under || parseFloat(getComputedStyle(e.closest('tr') || e).outlineWidth) > 0 && getComputedStyle(e.closest('tr') || e).outlineStyle !== 'none';
 }`
 
-// What says something by its background alone (bars, dots, cells) is seen on every screen when the system gives all colours.
+// Elements that mean something by their background alone (bars, dots, cells) are visible on every screen when the system forces its
+// colours.
 func TestForcedColours(t *testing.T) {
 	t.Parallel()
 	s, at := filled(t, "sqlite")
@@ -243,7 +246,7 @@ func TestForcedColours(t *testing.T) {
 	}
 }
 
-// walk looks at every screen, and with axe where that is asked for.
+// walk opens every screen, and runs axe on it if axe is set.
 func walk(t *testing.T, s *server, at map[string]string, l look, axe bool) {
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.as(l.theme, l.width)
@@ -287,7 +290,7 @@ func TestEmptyServer(t *testing.T) {
 	}
 }
 
-// Behind a proxy that serves Pawl under a path of its own, links, assets and the API are found, also after navigation.
+// Behind a proxy that serves Pawl under a path of its own, links, assets and the API work, also after navigation.
 func TestSubpath(t *testing.T) {
 	t.Parallel()
 	s, at := filled(t, "sqlite")
@@ -298,7 +301,7 @@ func TestSubpath(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/x/pawl/", http.StripPrefix("/x/pawl", httputil.NewSingleHostReverseProxy(target)))
 	proxy := httptest.NewServer(mux)
-	t.Cleanup(proxy.Close) // after that of the tab, whose streams it would wait for
+	t.Cleanup(proxy.Close) // before the tab's clean-up, whose streams it would wait for
 	tb := open(t, strings.TrimPrefix(proxy.URL, "http://"))
 	tb.do("the root", chromedp.Navigate(proxy.URL+"/x/pawl/"))
 	tb.see("fan@1")
@@ -315,7 +318,8 @@ func TestSubpath(t *testing.T) {
 	tb.see(shows["cases result"])
 }
 
-// A file of the first load that does not come once, because the network changes or a proxy has no server behind it, leaves no page that is empty, or without its style, for good.
+// The page recovers when a file of its first load fails once, because the network changes or a proxy has no server behind it. It does not
+// stay empty or unstyled.
 func TestFileThatDidNotCome(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -336,8 +340,8 @@ func TestFileThatDidNotCome(t *testing.T) {
 	}
 }
 
-// A part of the page is drawn, also where it comes between its first drawing, which has nothing to show yet, and the effect that
-// asks for it: people who went on and back while a screen was fetched saw "Loading …" for good.
+// A part of the page is drawn even when its module arrives between the first drawing, which has nothing to show yet, and the effect that
+// requests it. People who navigated on and back while a screen was fetched saw "Loading …" for good.
 func TestPartComesBetweenDrawings(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -362,7 +366,7 @@ func TestPartComesBetweenDrawings(t *testing.T) {
 	tb.until("the part is drawn", `window.second.textContent === 'it is here'`)
 }
 
-// Where there are tokens the page asks for one, sends it, and forgets it on request. After too many wrong ones it says for how long to wait.
+// With tokens configured, the page asks for one, sends it, and forgets it on request. After too many wrong tokens it says how long to wait.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "0123456789abcdef-token")
@@ -378,9 +382,9 @@ func TestToken(t *testing.T) {
 	tb.see("noop")
 	tb.do("load again", chromedp.Reload())
 	tb.see("noop")
-	tb.press("Log out") // once the page has heard that there is a session
+	tb.press("Log out") // once the page knows that there is a session
 	tb.see("asks for a token")
-	for range 5 { // of a script that guesses, beside the page
+	for range 5 { // requests of a script that guesses tokens, beside the page
 		res, err := http.Post(s.url+"/api/v1/session", "application/json", strings.NewReader(`{"token": "wrong-token-wrong-token"}`))
 		if err != nil {
 			t.Fatal(err)
@@ -417,7 +421,7 @@ func TestPauseQueue(t *testing.T) {
 	tb.until("it is resumed", `!!document.querySelector('button[aria-label="Pause: default"]') && !document.body.innerText.includes('new disks')`)
 }
 
-// An action is paused and resumed on the page of its definition; the list of definitions says that it is paused.
+// An action is paused and resumed on the page of its definition, and the list of definitions shows that it is paused.
 func TestPauseAction(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -460,8 +464,8 @@ func TestPauseSchedule(t *testing.T) {
 	tb.check("pause")
 }
 
-// An answer that a look without its end has begun to read is not taken for one that is drawn: its headers with the new ETag come before the
-// order is answered, its body after. The look that follows the order would be told then that nothing has changed, for as long as the pause lasts.
+// An answer that the page has only begun to read must not count as drawn: its headers with the new ETag arrive before the order is
+// answered, its body after. Otherwise the request after the order would be answered with "not modified" for as long as the pause lasts.
 func TestPauseSeenInHalf(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -510,7 +514,7 @@ func TestPauseSeenInHalf(t *testing.T) {
 	tb.see("It starts no tasks")
 }
 
-// A workflow is paused with a reason and resumed on the page of its execution; its list says that it is paused.
+// A workflow is paused with a reason and resumed on the page of its execution, and the list shows that it is paused.
 func TestPauseExecution(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

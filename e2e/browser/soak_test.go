@@ -21,8 +21,8 @@ var (
 	crowd = flag.Int("crowd", 5, "how many tabs TestCrowd opens")
 )
 
-// load has 167 executions come and end each second for a span of time. It calls each with the label of a second's last one, and counts the seconds
-// from rounds on.
+// load creates 167 executions that end at once, each second for a span of time. It calls each with the label of a second's last execution,
+// and numbers the seconds from rounds on.
 func (s *server) load(t *testing.T, span time.Duration, rounds int, each func(label string)) int {
 	t.Helper()
 	pace := time.NewTicker(time.Second)
@@ -36,7 +36,7 @@ func (s *server) load(t *testing.T, span time.Duration, rounds int, each func(la
 	return rounds
 }
 
-// Tabs of as many browsers, which each have connections of their own, look at a list into which 167 executions come each second. make soak-ui opens 50.
+// Tabs of many browsers, each with connections of its own, show a list that gets 167 executions each second. make soak-ui opens 50.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -55,8 +55,8 @@ func TestCrowd(t *testing.T) {
 	within(t, fmt.Sprintf("share of a core that %d tabs cost the server", *crowd), followed-alone, 0.10)
 }
 
-// tasksOf calls during, and returns how many seconds of a processor each task of the tab's main thread has used meanwhile. It is measured by a trace of the browser,
-// which has one at a time.
+// tasksOf calls during and returns how many seconds of processor time each task of the tab's main thread used meanwhile. It uses the
+// browser's trace, of which only one can run at a time.
 func (tb *tab) tasksOf(during func()) []float64 {
 	tb.t.Helper()
 	const mark = "whose tasks are counted"
@@ -64,7 +64,7 @@ func (tb *tab) tasksOf(during func()) []float64 {
 		Name     string  `json:"name"`
 		Process  int     `json:"pid"`
 		Thread   int     `json:"tid"`
-		Duration float64 `json:"tdur"` // of the thread's own clock, in microseconds: that of the wall goes on while another process has the processor
+		Duration float64 `json:"tdur"` // of the thread's clock, in microseconds: the wall clock also counts other processes' time
 	}
 	var (
 		events []event
@@ -110,10 +110,10 @@ func (tb *tab) tasksOf(during func()) []float64 {
 	return all
 }
 
-// A list into which 167 executions come each second answers to keys all the time.
+// A list that gets 167 executions each second answers to keys all the time.
 func TestListAtPace(t *testing.T) {
 	t.Parallel()
-	span := min(*soak, time.Minute) // a trace has room for no more than some minutes
+	span := min(*soak, time.Minute) // a trace has room for only some minutes
 	s := serve(t, "")
 	tb := open(t, strings.TrimPrefix(s.url, "http://"), chromedp.WithNewBrowserContext()) // a process of its own
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
@@ -135,8 +135,8 @@ func TestListAtPace(t *testing.T) {
 	}
 }
 
-// Four tabs are open for as long as -soak says, on what changes all the time: a list into which 167 executions come each second, a workflow of
-// which an item ends each second, the log of a program that writes ten lines a second, and the queues. make soak-ui has them
+// Four tabs are open for as long as -soak says, on screens that change all the time: a list that gets 167 executions each second, a
+// workflow of which an item ends each second, the log of a program that writes ten lines a second, and the queues. make soak-ui keeps them
 // open for an hour.
 func TestSoak(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// How a schedule and a rule stand, and why a rule has started nothing for a signal, is on their screens in words of the page, with buttons for what can be done.
+// The screens of schedules and rules show their state, and why a rule has started nothing for a signal, in the page's words, with buttons
+// for what can be done.
 func TestHowTheyStand(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -54,7 +55,8 @@ func TestHowTheyStand(t *testing.T) {
 	tb.check("how they stand")
 }
 
-// Each column of the list of executions holds the longest word of a status, and a label's long value leaves its name readable; what is wrong stands above it.
+// Each column of the list of executions fits the longest word of a status, and a long value of a label leaves its name readable. An error
+// is shown above the list, apart from its rows.
 func TestColumnsHoldTheirWords(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

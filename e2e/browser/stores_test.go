@@ -14,7 +14,7 @@ import (
 
 const dsnVar = "PAWL_TEST_POSTGRES"
 
-// onEachStore runs a test on SQLite and on a database of its own in PostgreSQL. The stores run one after the other.
+// onEachStore runs a test on SQLite and then on a PostgreSQL database of its own.
 func onEachStore(t *testing.T, test func(t *testing.T, store string)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, "sqlite") })
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -34,7 +34,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, store string)) {
 	})
 }
 
-// execute runs one statement. The test's context may be over by then.
+// execute runs one statement. It does not use the test's context, which may have ended.
 func execute(t *testing.T, dsn, statement string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

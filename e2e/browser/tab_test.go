@@ -22,8 +22,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// tab is one tab of the browser. Whatever a page must never do is collected in wrong: throw, break the policy, open a dialog, ask
-// another host.
+// tab is one tab of the browser. The field wrong collects what a page must never do: throw, break the policy, open a dialog, call another
+// host.
 type tab struct {
 	ctx context.Context
 	t   *testing.T
@@ -31,12 +31,12 @@ type tab struct {
 	mu    sync.Mutex
 	wrong []string
 
-	requests int                        // since traffic was asked last
-	bytes    float64                    // of the answers, as they came
+	requests int                        // since the last call of traffic
+	bytes    float64                    // of the answers, as received
 	underWay map[network.RequestID]bool // without streams
 }
 
-// watch runs before every document: it keeps what the policy refused.
+// watch runs before every document and keeps what the policy refused.
 const watch = `window.refused = [];
 document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));`
 
@@ -71,7 +71,7 @@ func open(t *testing.T, host string, options ...chromedp.ContextOption) *tab {
 			tb.mu.Lock()
 			tb.requests++
 			if e.Type == network.ResourceTypeDocument {
-				clear(tb.underWay) // what the document before had asked for is given up
+				clear(tb.underWay) // the browser drops the requests of the previous document
 			}
 			stream := false
 			for name, value := range e.Request.Headers {
@@ -104,17 +104,18 @@ func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.V
 	})
 }
 
-// click waits for an element that is seen and clicks it, at once: a mouse would be sent to where it was when it was looked for, and screens move while their parts come.
+// click waits for a visible element and clicks it in the same step: a mouse event would go to the element's earlier place, and screens move
+// while their parts load.
 func click(selector string) chromedp.Action[chromedp.Void] {
 	return clickOn(`document.querySelector(` + quote(selector) + `)`)
 }
 
-// clickWords clicks the first element of a kind whose text has some words.
+// clickWords clicks the first element that matches the selector and contains the words.
 func clickWords(selector, words string) chromedp.Action[chromedp.Void] {
 	return clickOn(`[...document.querySelectorAll(` + quote(selector) + `)].find((e) => e.innerText.includes(` + quote(words) + `))`)
 }
 
-// clickOn clicks an element once it is there, is enabled, and nothing else lies over the middle of its first line. Looking and clicking
+// clickOn clicks an element once it exists, is enabled, and nothing else lies over the middle of its first line. The check and the click
 // are one step of the page, so the element cannot move between them.
 func clickOn(element string) chromedp.Action[chromedp.Void] {
 	clicked := chromedp.Evaluate[bool](`((e) => {
@@ -148,10 +149,11 @@ func (tb *tab) say(format string, args ...any) {
 	tb.wrong = append(tb.wrong, fmt.Sprintf(format, args...))
 }
 
-// patience is how long one action and one condition may take. A page that lost its server asks again after up to 37 s, and on a busy machine all takes longer.
+// patience is the limit of one action and of one condition. A page that lost its server asks again after up to 37 s, and on a busy machine
+// everything takes longer.
 const patience = 2 * time.Minute
 
-// act carries out one action. A tab as a whole has no limit: how long a test takes that looks at 60 screens depends on the machine, and on what else runs there.
+// act carries out one action. A tab as a whole has no limit: how long a test of 60 screens takes depends on the machine and its load.
 func act[T any](tb *tab, action chromedp.Action[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(tb.ctx, patience)
 	defer cancel()
@@ -184,7 +186,7 @@ func (tb *tab) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// text is what the tab shows.
+// text returns what the tab shows.
 func (tb *tab) text() string {
 	ctx, cancel := context.WithTimeout(tb.ctx, 5*time.Second)
 	defer cancel()
@@ -203,7 +205,7 @@ func (tb *tab) hide(hidden bool) {
 
 const forced = "forced colours"
 
-// as sets theme and width. The theme forced is that of a system which gives all colours.
+// as sets theme and width. The theme forced is that of a system that forces its colours.
 func (tb *tab) as(theme string, width int64) {
 	tb.t.Helper()
 	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
@@ -231,7 +233,8 @@ func (tb *tab) see(text string) {
 	tb.until(fmt.Sprintf("the page shows %q", text), fmt.Sprintf(`document.body.innerText.includes(%s)`, quote(text)))
 }
 
-// until waits for a condition in the page. It asks from here: what polls inside would need a policy that lets strings be code.
+// until waits for a condition in the page. It polls from the test: code that polls inside the page would need a policy that allows strings
+// as code.
 func (tb *tab) until(what, condition string) {
 	tb.t.Helper()
 	deadline := time.After(patience)
@@ -250,17 +253,17 @@ func (tb *tab) until(what, condition string) {
 }
 
 func quote(s string) string {
-	b, _ := json.Marshal(s) // a string always is JSON
+	b, _ := json.Marshal(s) // a string can always be encoded as JSON
 	return string(b)
 }
 
 //go:embed testdata/axe.min.js
 var axe string
 
-// ruled are the groups of axe's rules that the page must satisfy.
+// ruled lists the groups of axe's rules that the page must satisfy.
 const ruled = `['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']`
 
-// accessible runs axe on what the tab shows.
+// accessible runs axe on the shown page.
 func (tb *tab) accessible(where string) {
 	tb.t.Helper()
 	if !eval[bool](tb, `typeof window.axe === 'object'`) {
@@ -277,7 +280,7 @@ var only = flag.String("screens", "", "only screens whose name has this")
 
 var shots = flag.String("shots", "", "directory for pictures of the screens")
 
-// shot keeps a picture of what the tab shows, where pictures are asked for.
+// shot saves a picture of the shown page, if pictures were requested.
 func (tb *tab) shot(where string) {
 	tb.t.Helper()
 	if *shots == "" {
@@ -292,7 +295,7 @@ func (tb *tab) shot(where string) {
 	}
 }
 
-// fits reports what makes the page wider than its window, and cells of tables that are drawn over their neighbours.
+// fits reports elements that make the page wider than its window, and table cells drawn over their neighbours.
 func (tb *tab) fits(where string) {
 	tb.t.Helper()
 	sizes := eval[[]int](tb, `[document.documentElement.scrollWidth, innerWidth, document.querySelectorAll('*').length]`)

@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A view is saved under a name, found again after the page is loaded anew, and forgotten.
+// A view is saved under a name, found again after a reload, and deleted.
 func TestSavedViews(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -40,7 +40,7 @@ func TestSavedViews(t *testing.T) {
 	tb.check("saved views")
 }
 
-// The slider shows a workflow as it was at an event of its history: what had not begun is pending again.
+// The slider shows a workflow as it was at an event of its history: tasks that had not begun are pending again.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -75,7 +75,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// At an event that has passed the page says what an execution waited for then, and what no record keeps.
+// At a past event, the page says what an execution waited for then, and what is not recorded.
 func TestReplayWhy(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -110,7 +110,7 @@ func TestReplayWhy(t *testing.T) {
 	tb.check("why it waited")
 }
 
-// What a rule has failed to do is tried again from the page, by the rule as it is in force then.
+// An enforcement that failed is retried from the page, by the rule that is then in force.
 func TestRetryEnforcement(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
@@ -133,7 +133,7 @@ func TestRetryEnforcement(t *testing.T) {
 	})
 }
 
-// A filter that matches nothing among the newest 40,000 executions says how far the list has looked, and the search goes on from there.
+// A filter that matches nothing among the newest 40,000 executions says how far the list has searched, and the search continues from there.
 func TestSearchFurtherBack(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -155,7 +155,8 @@ func TestSearchFurtherBack(t *testing.T) {
 	tb.check("a search that goes on")
 }
 
-// A condition narrows the list and is kept in the address; what is wrong with one is shown at its place. What it selects is run again together.
+// A condition narrows the list and is kept in the address, and its faults are shown at their place. The executions that it selects are
+// rerun together.
 func TestFindAndRerun(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -188,7 +189,8 @@ func TestFindAndRerun(t *testing.T) {
 	tb.check("finding and running again")
 }
 
-// The timeline is shown by task and by worker; by keys alone the switch is set, a bar of several attempts shows them apart, and one attempt opens its execution.
+// The timeline is shown by task and by worker. With keys alone the view is switched, a bar of several attempts shows them apart, and one
+// attempt opens its execution.
 func TestTimelineByWorker(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -199,7 +201,7 @@ func TestTimelineByWorker(t *testing.T) {
 		t.Fatalf("%d attempts: %v", len(attempts), attempts)
 	}
 	worker := attempts[0].(map[string]any)["worker"].(string)
-	// The eight begin 20 ms after one another, of which a bar takes 15.5 at least, or all within one millisecond.
+	// The eight begin 20 ms after one another, of which a bar takes at least 15.5; or they all begin within one millisecond.
 	var together atomic.Bool
 	proxy := proxied(t, s, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		if !strings.HasSuffix(r.URL.Path, "/timeline") {
@@ -255,7 +257,8 @@ func TestTimelineByWorker(t *testing.T) {
 	tb.check("timeline by worker")
 }
 
-// The timeline is filtered by status and name, by task and by worker. The filter is in the address, and what is left stays where it was.
+// The timeline is filtered by status and name, by task and by worker. The filter is in the address, and the remaining bars stay where they
+// were.
 func TestTimelineIsFiltered(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -305,7 +308,7 @@ func TestTimelineIsFiltered(t *testing.T) {
 	tb.see("10 attempts")
 	tb.key("to the name", "/")
 	tb.until("the field has the focus", `document.activeElement?.getAttribute('aria-label') === 'Name of a task'`)
-	eval[any](tb, `document.activeElement.select()`) // the driver sends the character of a key that a screen has taken
+	eval[any](tb, `document.activeElement.select()`) // the driver sends the character although the screen handled the key
 	tb.key("a part of a name", "none"+kb.Enter)
 	tb.see("No attempt that a worker has had has all of these.")
 	tb.press("By task")
@@ -313,7 +316,7 @@ func TestTimelineIsFiltered(t *testing.T) {
 	tb.check("a filtered timeline")
 }
 
-// Of thousands of items all are reached: those with a status, and the longest first. The address keeps the choice.
+// All of thousands of items can be reached: those with a status, and the longest first. The address keeps the choice.
 func TestItemsAsATable(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -371,7 +374,8 @@ func TestItemsAsATable(t *testing.T) {
 	tb.check("items as a table")
 }
 
-// All items of a task are in a grid, however many: by keys one leads to that which failed, and a click opens the one under the pointer. The way back leads to the same cell.
+// All items of a task are in a grid, however many there are: a key leads to the failed one, and a click opens the one under the pointer.
+// Going back leads to the same cell.
 func TestItemsAsAGrid(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -431,7 +435,7 @@ func TestItemsAsAGrid(t *testing.T) {
 	eval[any](tb, `history.back()`)
 	chosen("the way back leads to it", "Item 4,711: Failed")
 
-	tb.traffic() // nothing comes any more that would move the grid under the mouse
+	tb.traffic() // no more data arrives that would move the grid under the mouse
 	at := eval[[]float64](tb, `(() => { const f = document.querySelector('.items'); f.scrollIntoView({block: 'center'}); f.scrollTo(0, 0); const r = f.getBoundingClientRect(); return [r.left + 12 * 5 + 6, r.top + 12 * 2 + 6]; })()`)
 	tb.do("click a cell", chromedp.MouseClickXY(at[0], at[1]))
 	tb.until("its execution is open", `location.pathname.includes('/executions/ex_') && !location.pathname.includes('`+id+`')`)
@@ -439,7 +443,7 @@ func TestItemsAsAGrid(t *testing.T) {
 	tb.check("items as a grid")
 }
 
-// While a program is written the page says what would become of it, and what is wrong with it.
+// While a program is written, the page says how it would run and what is wrong with it.
 func TestCheckOfCode(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -489,7 +493,8 @@ func TestChainsAreFolded(t *testing.T) {
 	tb.see("t0 … t449")
 }
 
-// Cases that ended alike in every row are one column. A press shows each of them, by keys as well, and another folds them again; the address says which.
+// Cases that ended alike in every row are one column. A click or a key shows each of them, and another folds them again; the address keeps
+// the choice.
 func TestEqualColumnsAreFolded(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -547,7 +552,8 @@ func TestEqualColumnsAreFolded(t *testing.T) {
 	}
 }
 
-// Equal siblings are one box, which tells of one that failed and leads to all. A filter by status and name leaves its tasks their words; it is in the address, and no pointer is needed.
+// Equal siblings are one box, which shows that one failed and leads to all. A filter by status and name keeps the names of the tasks it
+// matches; it is in the address and works without a pointer.
 func TestGraphIsFoldedAndFiltered(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -605,7 +611,7 @@ func TestGraphIsFoldedAndFiltered(t *testing.T) {
 
 	tb.key("to the name", "/")
 	tb.until("the field has the focus", `document.activeElement?.getAttribute('aria-label') === 'Name of a task'`)
-	eval[any](tb, `document.activeElement.select()`) // the driver sends the character of a key that a screen has taken
+	eval[any](tb, `document.activeElement.select()`) // the driver sends the character although the screen handled the key
 	tb.key("a part of names", "S1"+kb.Enter)
 	tb.see("3 of 15 tasks")
 	nodes(12, ".faded")
@@ -621,7 +627,7 @@ func TestGraphIsFoldedAndFiltered(t *testing.T) {
 	tb.accessible("a filtered definition")
 }
 
-// All tasks of two executions are reached, 100 at once.
+// All tasks of two executions can be reached, 100 at a time.
 func TestCompareManyTasks(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")

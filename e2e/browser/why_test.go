@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A person who finds out that a queue is paused resumes it there and then.
+// A person who sees that a queue is paused resumes it from there.
 func TestUnblockFromWhy(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -51,7 +51,7 @@ func TestUnblockFromWhy(t *testing.T) {
 	tb.check("unblocked")
 }
 
-// From an execution that waits for a key the page leads to its holder, and ends that; then the execution runs.
+// From an execution that waits for a key, the page leads to the key's holder and ends it; then the execution runs.
 func TestUnblockAKey(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -89,7 +89,8 @@ func TestUnblockAKey(t *testing.T) {
 	tb.check("unblocking")
 }
 
-// The history shows who had an execution, one after the other: a worker that was lost, the server, another worker; and when an ordered end was confirmed. It can be downloaded.
+// The history shows which processes held an execution, one after the other: a worker that was lost, the server, another worker; and when an
+// ordered end was confirmed. It can be downloaded.
 func TestWhoHadIt(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
@@ -137,7 +138,7 @@ func TestWhoHadIt(t *testing.T) {
 	tb.check("who had it")
 }
 
-// What is wrong with a submission stands beside the form before it is sent.
+// The faults of a submission are shown beside the form before it is sent.
 func TestCheckBeforeSubmit(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
