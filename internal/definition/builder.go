@@ -158,8 +158,6 @@ func badName(s string) string {
 	return ""
 }
 
-func badTaskName(s string) string { return badName(strings.ToLower(s)) }
-
 // whole reads an integer in [low, high].
 func (b *builder) whole(v *value, path string, low, high int) (int, bool) {
 	if v == nil {

@@ -35,7 +35,7 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 	}
 	for _, f := range tasks.fields {
 		t := &Task{Index: len(w.Tasks), Name: f.name, Position: Position{b.file, f.line, f.column}}
-		if why := badTaskName(f.name); why != "" || f.name == "" {
+		if why := badName(strings.ToLower(f.name)); why != "" || f.name == "" {
 			b.failAt(t.Position, "tasks", fmt.Sprintf("use at most %d letters, digits, '.', '_' and '-', beginning with a letter or digit", maxName), "%q is not a task's name: %s", problem.Clip(f.name, 60), why)
 		}
 		w.index[f.name] = t.Index

@@ -178,7 +178,7 @@ func (e *Engine) committed(t *transaction, requests int, began time.Time) {
 	if len(t.effects.written) > 0 {
 		e.health.wrote()
 	}
-	e.distributions.commit.Observe(since(began))
+	e.distributions.commit.Observe(time.Since(began).Seconds())
 	e.distributions.batch.Observe(float64(requests))
 	e.afterCommit(t)
 	failpoint.Hit(failpoint.AfterTell)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -125,5 +124,3 @@ func (e *Engine) logTakenBack(level slog.Level, what, number string, all []flow.
 	}
 	e.opts.Log.Log(context.Background(), level, what, number, len(all), telemetry.Executions, ids, telemetry.Attempt, all[0].Before.Attempt, telemetry.Why, string(why))
 }
-
-func since(began time.Time) float64 { return time.Since(began).Seconds() }

@@ -100,13 +100,9 @@ func renderSignal(s *flow.Signal) api.Signal {
 		Data: s.Data, Headers: s.Headers, Cause: s.Cause.String(), Rules: s.Rules, Replayed: s.Replayed}
 }
 
-func (c *call) signalID() (flow.ID, error) {
-	return idNamed("signal", flow.SignalPrefix, c.r.PathValue("id"))
-}
-
 // loadSignal loads the signal named in the path.
 func (c *call) loadSignal() (flow.Signal, error) {
-	id, err := c.signalID()
+	id, err := idNamed("signal", flow.SignalPrefix, c.r.PathValue("id"))
 	if err != nil {
 		return flow.Signal{}, err
 	}

@@ -6,12 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// signalName is "SIGKILL" for 9; empty for a number that is not a signal.
-func signalName(n int64) string { return unix.SignalName(unix.Signal(n)) }
 
 // cgroup is a container's part of this host's cgroup tree.
 type cgroup struct {

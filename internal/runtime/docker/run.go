@@ -13,6 +13,7 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/drain"
@@ -354,7 +355,7 @@ func (n *run) judge(code int64) error {
 	}
 	r.Verdict, r.ExitCode = runtime.NonzeroExit, int(code)
 	r.Reason = fmt.Sprintf("the program exited with code %d", code)
-	if name := signalName(code - 128); name != "" {
+	if name := unix.SignalName(unix.Signal(code - 128)); name != "" {
 		r.Reason += ", which is also what the engine says of one that was ended by " + name
 	}
 	return nil
