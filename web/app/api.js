@@ -1,34 +1,34 @@
-// The API, and only that: the page knows nothing that a client of docs/api.md does not.
+// The API: the page uses only what docs/api.md documents.
 import { signal } from '../vendor/preact.js';
 
-/** Where the page lies (with a slash at its end), and the API beside it. The document's base is relative, so it is read once, before any navigation. */
+/** The page's URL (with a slash at its end), with the API beside it. The document's base is relative, so it is read once, before any navigation. */
 export const base = document.baseURI;
 const root = new URL('../', base).href;
 
 /** @param {string} path */
 export const apiURL = (path) => new URL(path.replace(/^\//, ''), root).href;
 
-/** What the server says about who may come in: true once an answer was 401. Nothing is asked then until a login. */
+/** Whether a login is needed: true after a response 401. No request is made then until a login. */
 export const locked = signal(false);
 
-/** Whether the server has answered since the page was loaded, or logged out of: what is on the screen then stays behind a login that has become necessary. */
+/** Whether the server has answered since the page was loaded or logged out: the screen then stays behind a login that becomes necessary. */
 export const inside = signal(false);
 
-/** The last thing that kept the page from the server: empty while it answers. */
+/** The latest reason why the server could not be reached; empty while it answers. */
 export const offline = signal('');
 
-/** When the server answered last, in milliseconds since 1970: while the page is offline, how old what it shows is at most. */
+/** Time of the server's latest answer, in milliseconds since 1970: while the page is offline, its content is at most that old. */
 export let answered = Date.now();
 
 /** Whether the server asks for tokens; then the page can log out. */
 export const tokens = signal(false);
 
-/** The archive that the server shows, which is read-only; null of a server that works. @type {{value: import('../types').Archive|null}} */
+/** The archive that the server shows, read-only; null for an ordinary server. @type {{value: import('../types').Archive|null}} */
 export const archive = signal(null);
 
 const session = 'api/v1/session';
 
-/** Logs in with a token: the answer's cookie opens the API, and no script can read it. @param {string} token */
+/** Logs in with a token: the response's cookie gives access to the API, and no script can read it. @param {string} token */
 export async function logIn(token) {
   await post(session, { token });
   locked.value = false;
@@ -40,12 +40,12 @@ export async function logOut() {
   locked.value = true;
 }
 
-/** Asks whether there is anything to log out of. */
+/** Asks whether there is a session to log out of. */
 export const askSession = () => getJSON(session).then((s) => { tokens.value = s.tokens; archive.value = s.archive || null; if (!s.open) locked.value = true; }, () => {});
 
-/** An answer of the server that is a problem, or no answer at all (status 0). */
+/** An error response of the server, or none at all (status 0). */
 export class Problem extends Error {
-  /** @param {import('../types').Problem} p @param {number} [after] milliseconds after which the server is to be asked again, where it says so */
+  /** @param {import('../types').Problem} p @param {number} [after] milliseconds after which to retry, if the server says so */
   constructor(p, after = 0) {
     super(p.detail || p.title);
     this.problem = p;
@@ -55,12 +55,12 @@ export class Problem extends Error {
 }
 
 /**
- * How many milliseconds a request may be silent: until its answer begins, and between two pieces of it. The server works at an answer for 60 s at
+ * How many milliseconds a request may be silent: until its response begins, and between two pieces of it. The server works on a response for 60 s at
  * most (a survey of its queues and keys), and proxies give up after as long. To send a body takes as long again at most: the server reads none for longer.
  */
 const patience = 60000;
 
-/** Why there is no answer, and what to do. @param {string} why @param {RequestInit} o */
+/** Why there is no response, and what to do. @param {string} why @param {RequestInit} o */
 function silence(why, o) {
   const next = !o.method || o.method === 'GET' ? 'Lists and streams ask again by themselves. For anything else, ask again.'
     : new Headers(o.headers).has('Idempotency-Key') ? 'It may have done what was asked. Press the button again: the request is sent under the same key and takes effect once. What you typed is still here.'
@@ -76,13 +76,13 @@ function retryAfter(res) {
 }
 
 /**
- * One request. Rejects with a Problem, and so does the reading of its answer.
+ * Makes one request. It and the reading of its response reject with a Problem.
  * @param {string} path beneath the API's root, as in "api/v1/stats"
- * @param {RequestInit & {accept?: string, quiet?: number}} [o] quiet: how many milliseconds it may be silent, where that is another time than for most
+ * @param {RequestInit & {accept?: string, quiet?: number}} [o] quiet: how many milliseconds it may be silent, if not the default
  */
 export async function request(path, o = {}) {
   const headers = new Headers(o.headers);
-  headers.set('X-Pawl-UI', '1'); // a cookie alone changes nothing: another origin's page cannot send this
+  headers.set('X-Pawl-UI', '1'); // a change needs more than the cookie: another origin's page cannot send this
   headers.set('Accept', o.accept || 'application/json');
   const quiet = o.quiet ?? (o.body ? 2 * patience : patience);
   const mine = new AbortController();
@@ -109,7 +109,7 @@ export async function request(path, o = {}) {
   answered = Date.now();
   offline.value = '';
   clearTimeout(timer);
-  if (res.body && res.status !== 304 && res.status !== 204) { // an answer without a body may have an empty one, and none can be made with it
+  if (res.body && res.status !== 304 && res.status !== 204) { // such a response may have an empty body, with which no Response can be made
     const arm = () => { clearTimeout(timer); timer = setTimeout(ring, quiet); };
     res = new Response(res.body.pipeThrough(new TransformStream({
       start(c) { fail = (p) => c.error(p); arm(); },
@@ -118,7 +118,7 @@ export async function request(path, o = {}) {
     })), res);
   }
   if (res.ok || res.status === 304) {
-    if (path !== session && !locked.value) inside.value = true; // what was asked for before a log-out may be answered after it
+    if (path !== session && !locked.value) inside.value = true; // a response to an earlier request may come after a log-out
     return res;
   }
   /** @type {import('../types').Problem} */
@@ -126,7 +126,7 @@ export async function request(path, o = {}) {
   try {
     p = { ...p, ...(await res.json()) };
   } catch {
-    // Something between the page and the server answered, and not in JSON: its status says enough.
+    // Something between the page and the server answered, not in JSON: its status is enough.
   }
   if (res.status === 401) locked.value = true;
   throw new Problem(p, retryAfter(res));

@@ -77,7 +77,7 @@ function Theme() {
   return html`<button class="plain" type="button" onClick=${() => setTheme(next)}>Theme: ${theme.value}</button>`;
 }
 
-/** How the page and the server stand to each other. */
+/** The state of the connection to the server. */
 function Light() {
   const s = streaming.value;
   const [cls, words] = offline.value ? ['away', `Reconnecting, as of ${clock(new Date(answered).toISOString())}`] : s === 'paused' ? ['', 'Paused'] : s === 'connecting' ? ['', 'Connecting'] : ['live', 'Live'];
@@ -101,7 +101,7 @@ function Boundary({ children }) {
     </div>` : children;
 }
 
-/** Says that an archive is shown, in which nothing can be changed. */
+/** The notice that the page shows a read-only archive. */
 function Opened() {
   const a = archive.value;
   return a ? html`
@@ -112,7 +112,7 @@ function Opened() {
 }
 
 function Page() {
-  // What is shown over the screen, and how many were shown. The browser tells of a dialog that Escape closed by an event that can come after the key that shows the next: it closes its own alone.
+  // The dialog over the screen, and its number. The browser's event for a dialog that Escape closed can come after the key that opens the next: it closes only its own.
   const [over, setOver] = useState({ name: /** @type {''|'help'|'search'} */ (''), nth: 0 });
   const show = (/** @type {'help'|'search'} */ name) => setOver((o) => ({ name, nth: o.nth + 1 }));
   const close = () => setOver((o) => (o.nth === over.nth ? { name: '', nth: o.nth } : o));
@@ -165,7 +165,7 @@ function Page() {
 
 const iconURL = /** @type {HTMLLinkElement|null} */ (document.querySelector('link[rel=icon]'))?.href || '';
 
-// A login may become necessary when the server has another version, and these files no longer.
+// Loaded early: when a login becomes necessary the server may have another version without these files.
 askSession().then(() => { if (tokens.value) import('./login.js').then(() => {}, () => {}); });
 const at = document.getElementById('page');
 if (at) render(h(Page, {}), at);

@@ -1,4 +1,4 @@
-// Keys. What a key does on a screen is said by the screen: it presses the first button, link or field whose aria-keyshortcuts names it. Rows
+// Keys. The screen decides what a key does: it presses the first button, link or field whose aria-keyshortcuts names it. Rows
 // (.open-row, with a checkbox where they can be marked) and the places of the sidebar are the same everywhere.
 import { signal } from '../vendor/preact.js';
 import { go } from './router.js';
@@ -16,7 +16,7 @@ export const places = [
   { path: 'server', name: 'Server', key: 's' },
 ];
 
-/** What a key has done, where nothing else on the screen shows it. */
+/** The effect of a key, if nothing else on the screen shows it. */
 export const said = signal('');
 /** @type {ReturnType<typeof setTimeout>|undefined} */
 let saying;
@@ -28,7 +28,7 @@ function say(text) {
   saying = setTimeout(() => { said.value = ''; }, 4000);
 }
 
-/** What can be pressed by a key now, in the order of the document. @returns {{element: HTMLElement, key: string, name: string}[]} */
+/** The elements that a key can press now, in the order of the document. @returns {{element: HTMLElement, key: string, name: string}[]} */
 export const shortcuts = () => /** @type {HTMLElement[]} */ ([...document.querySelectorAll('[aria-keyshortcuts]')])
   .filter((e) => e.getClientRects().length > 0 && !(/** @type {any} */ (e).disabled))
   .map((element) => ({ element, key: element.getAttribute('aria-keyshortcuts') || '', name: (element.getAttribute('aria-label') || element.innerText || '').trim() }));
@@ -44,9 +44,9 @@ function press(key) {
 /** Whether the screen has a button for a key, also one that cannot be pressed just now. @param {string} key */
 const ofScreen = (key) => document.querySelector(`[aria-keyshortcuts="${key}"]`) !== null;
 
-let wanted = ''; // a key whose button comes with the mark that was just made
+let wanted = ''; // a key whose button appears with the mark that was just made
 
-/** Whether the button for a key was asked for before it was there; it is then asked for no longer. @param {string} key */
+/** Whether a key was pressed before its button existed; the answer clears that. @param {string} key */
 export function asked(key) {
   if (wanted !== key) return false;
   wanted = '';
@@ -64,7 +64,7 @@ let after = '';
 
 /**
  * @param {KeyboardEvent} e
- * @param {{help: () => void, search: () => void}} shown what is shown over the screen
+ * @param {{help: () => void, search: () => void}} shown the dialogs over the screen
  */
 export function pressed(e, shown) {
   const at = /** @type {HTMLElement} */ (e.target);
@@ -75,7 +75,7 @@ export function pressed(e, shown) {
     return;
   }
   if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
-  // The field of a dialog that was just closed has the focus until the next frame, without being in sight.
+  // The field of a dialog that was just closed keeps the focus until the next frame, although it is hidden.
   if (at.matches(typing) && at.getClientRects().length > 0) {
     if (e.key === 'Escape') at.blur();
     return;

@@ -1,4 +1,4 @@
-// Parts of the page that are fetched when they are first shown, so that the first load stays small.
+// Parts of the page that are loaded when they are first shown, so that the first load stays small.
 import { h, useEffect, useState } from '../vendor/preact.js';
 import { trouble, loading } from '../part/kit.js';
 

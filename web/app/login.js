@@ -1,4 +1,4 @@
-// The login: in the place of the page, or over a screen that stays.
+// The login: instead of the page, or over a screen that stays.
 import { html, h, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
 import { logIn } from './api.js';
 import { trouble } from '../part/kit.js';
@@ -40,7 +40,7 @@ export function LoginAgain() {
       setTimeout(() => before?.focus(), 0); // once the screen is seen again
     };
   }, []);
-  // Escape would close a dialog of the screen as well: browsers take those that were opened without a click together. Where closedby is not known, what is closed opens again.
+  // Escape would also close a dialog of the screen: browsers close dialogs opened without a click together. Without closedby, a closed one opens again.
   return html`
     <dialog ref=${ref} class="again" aria-label="Login" closedby="none" onCancel=${(/** @type {Event} */ e) => e.preventDefault()}
         onClose=${show}>

@@ -1,9 +1,9 @@
-// What a screen looks at again and again.
+// Data that a screen polls.
 import { useEffect, useState } from '../vendor/preact.js';
 import { poll } from './stream.js';
 
 /**
- * The last answer of load, which poll calls, and again from the start when one of deps changes; null until the first.
+ * The latest result of load, which poll calls, and calls anew when one of deps changes; null until the first.
  * @template T
  * @param {() => Promise<T>} load
  * @param {number} every

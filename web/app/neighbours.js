@@ -1,4 +1,4 @@
-// The list from which an execution was opened: where Esc and the crumb lead back to, and what stands before and after it.
+// The list from which an execution was opened: Esc and the crumb lead back to it; and the execution's neighbours in it.
 import { signal } from '../vendor/preact.js';
 
 /** The list that was shown last: its address, and the ids of its rows in their order. */
@@ -10,7 +10,7 @@ export function listed(address, ids) {
   if (l.address !== address || l.ids.length !== ids.length || l.ids.some((id, i) => id !== ids[i])) list.value = { address, ids };
 }
 
-/** What stands before and after an id; '' where nothing does. @param {string[]} ids @param {string} id */
+/** The ids before and after an id; '' for none. @param {string[]} ids @param {string} id */
 export function beside(ids, id) {
   const i = ids.indexOf(id);
   return { before: i > 0 ? ids[i - 1] : '', after: i >= 0 && i < ids.length - 1 ? ids[i + 1] : '' };

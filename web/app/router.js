@@ -2,7 +2,7 @@
 import { signal } from '../vendor/preact.js';
 import { base } from './api.js';
 
-// The base in the document is relative to the first address. Fixed once, because the address changes with every navigation.
+// The document's base is relative to the first address. It is fixed once, because the address changes with every navigation.
 const element = document.querySelector('base');
 if (element) element.href = base;
 
@@ -21,7 +21,7 @@ function decode(s) {
   }
 }
 
-/** What is shown: the parts of the path beneath the page's root, the query, and what stands behind the #. */
+/** The current view: the parts of the path beneath the page's root, the query, and the text after the #. */
 export const route = signal(read());
 
 /**
@@ -37,7 +37,7 @@ export function go(to, o = {}) {
   if (!o.replace && before !== route.value.parts.join('/')) scrollTo(0, 0);
 }
 
-/** The address with some of its query changed; undefined and '' take a parameter away. @param {Record<string, string|string[]|undefined>} change */
+/** The address with some of its query changed; undefined and '' remove a parameter. @param {Record<string, string|string[]|undefined>} change */
 export function withQuery(change) {
   const q = new URLSearchParams(route.value.query);
   for (const [k, v] of Object.entries(change)) {
@@ -50,7 +50,7 @@ export function withQuery(change) {
 
 addEventListener('popstate', () => { route.value = read(); });
 
-// Links to the page itself are followed without loading it again.
+// Links within the page are followed without reloading it.
 document.addEventListener('click', (e) => {
   const a = e.target instanceof Element ? e.target.closest('a') : null;
   if (!(a instanceof HTMLAnchorElement) || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey || a.download || a.target) return;

@@ -1,4 +1,4 @@
-/** Hands a text to the browser's downloads. @param {string} text @param {string} name @param {string} type */
+/** Saves a text as a download of the browser. @param {string} text @param {string} name @param {string} type */
 export function save(text, name, type) {
   const a = document.createElement('a');
   a.href = URL.createObjectURL(new Blob([text], { type }));

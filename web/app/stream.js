@@ -3,26 +3,26 @@
 import { effect, signal, untracked } from '../vendor/preact.js';
 import { locked, request, Problem } from './api.js';
 
-/** How the stream of this tab is: '' where none is open. */
+/** The state of this tab's stream; '' if none is open. */
 export const streaming = signal(/** @type {''|'connecting'|'live'|'paused'|'over'} */ (''));
 
 /** How long a tab may be hidden before its stream is closed. */
 const hiddenFor = 10000;
 
-/** How long a stream may bring nothing: the server sends a sign of life every 15 s, so after three without one the connection is dead. */
+/** How long a stream may be silent: the server sends a keep-alive every 15 s, so after three missing ones the connection is dead. */
 const quiet = 45000;
 
-/** How many milliseconds the server wants to be left alone after an answer, and up to a quarter more: not all tabs come back at once. @param {unknown} e */
+/** The milliseconds until a retry, as the server asks, and up to a quarter more: not all tabs retry at the same time. @param {unknown} e */
 const alone = (e) => (e instanceof Problem ? e.after * (1 + Math.random() / 4) : 0);
 
-/** Whether a stream is asked for no more after an answer: one of 500 and more may come from a proxy while the server starts again, and a login may follow a 401. @param {unknown} e */
+/** Whether an error ends the retries of a stream: 500 and more may come from a proxy while the server restarts, and a login may follow a 401. @param {unknown} e */
 const final = (e) => e instanceof Problem && e.status >= 400 && e.status < 500 && ![401, 408, 429].includes(e.status);
 
-/** Calls f now if nothing keeps the page from asking, and after each login. Returned is what ends that. @param {() => void} f */
+/** Calls f now unless a login is needed, and after each login. Returns a function that ends that. @param {() => void} f */
 const whenOpen = (f) => effect(() => { if (!locked.value) untracked(f); });
 
 /**
- * Splits what arrives into messages. Returned is what to call with each piece of text.
+ * Splits a stream into messages. Returns a function to call with each piece of text.
  * @param {(m: {event: string, id: string, data: string}) => void} message
  */
 export function parser(message) {
@@ -54,17 +54,17 @@ export function parser(message) {
 }
 
 /**
- * Follows a stream until its end message, resuming by id, closed while the tab is hidden. Returned is what stops it.
+ * Follows a stream until its end message, resuming by id, closed while the tab is hidden. Returns a function that stops it.
  * @param {string} path
  * @param {(event: string, data: any, raw: string) => void} message the event's name, its data, and their text
- * @param {{after?: string, failed?: (p: Problem) => void, unseen?: boolean}} [o] unseen: the page does not show how the stream is
+ * @param {{after?: string, failed?: (p: Problem) => void, unseen?: boolean}} [o] unseen: the page does not show the stream's state
  */
 export function follow(path, message, o = {}) {
   let last = o.after || '';
   let stopped = false;
   let over = false;
   let wait = 1000;
-  let earliest = 0; // when the server may be asked again
+  let earliest = 0; // time of the next allowed request
   /** @type {AbortController|null} */
   let open = null;
   /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -150,19 +150,19 @@ export function follow(path, message, o = {}) {
   };
 }
 
-/** The stream of changes has a message at least every 5 s: one that has been silent for longer is held back on the way, or broken. */
+/** The stream of changes has a message at least every 5 s: one that is silent for longer is delayed by a proxy, or broken. */
 const silent = 10000;
 
-/** How long a look is good for while the stream of changes says that there are none: not all is said there, as what retention removes, and what another server says may be lost. */
+/** How long data is used while the stream reports no changes: it does not report all, such as what retention removes, and another server's messages may be lost. */
 const rest = 30000;
 
-/** Those that hear of changes, on one stream. */
+/** The listeners of changes, on one stream. */
 const hearers = /** @type {Set<(news: boolean) => void>} */ (new Set());
-let heard = -Infinity; // when it said something last
+let heard = -Infinity; // time of its latest message
 /** @type {(() => void)|null} */
 let unhear = null;
 
-/** Calls hear for each message of the stream of changes. Returned is what ends that. @param {(news: boolean) => void} hear */
+/** Calls hear for each message of the stream of changes. Returns a function that ends that. @param {(news: boolean) => void} hear */
 function hearing(hear) {
   hearers.add(hear);
   unhear ??= follow('api/v1/executions', (_, /** @type {import('../types').Change} */ change) => {
@@ -171,7 +171,7 @@ function hearing(hear) {
   }, { unseen: true });
   return () => {
     hearers.delete(hear);
-    setTimeout(() => { // a screen that asks for something else hears again at once
+    setTimeout(() => { // a screen that loads something else listens again at once
       if (hearers.size > 0 || !unhear) return;
       unhear();
       unhear = null;
@@ -181,9 +181,9 @@ function hearing(hear) {
 }
 
 /**
- * Calls look again and again while the tab is visible, the next time 20 times as long as it took after it ended, and at least every
- * milliseconds later: a server that is slow is asked rarely. look answers false when there is nothing more to look for. One that hears
- * is called only after a message of the stream of changes, or after as many milliseconds as it answers, 30 s at most; while that stream is silent, as without it.
+ * Calls look repeatedly while the tab is visible: the next time 20 times its duration after it ended, and at least every
+ * milliseconds later, so that a slow server gets fewer requests. look returns false when there is nothing left to look for. With hears
+ * it is called only after a message of the stream of changes, or after the milliseconds that it returns, at most 30 s; while that stream is silent, as without.
  * @param {() => Promise<boolean|number|void>} look
  * @param {number} every
  * @param {boolean} [hears]
@@ -192,10 +192,10 @@ export function poll(look, every, hears) {
   let stopped = false;
   let over = false;
   let busy = false;
-  let news = false; // the stream said that something changed since the last look began
+  let news = false; // the stream reported a change since the last call began
   let earliest = 0; // when look may be called next
-  let stale = 0; // when it is called though nothing has changed
-  let barred = 0; // until when the server wants to be left alone
+  let stale = 0; // time of a call without a change
+  let barred = 0; // until when the server wants no request
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   let timer;
   const next = (/** @type {number} */ at) => {

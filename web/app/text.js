@@ -1,5 +1,5 @@
-// Words and numbers as people read them. Text that a user or a program wrote goes through plain(), so that control characters and
-// marks that turn the direction of writing are seen instead of obeyed.
+// Words and numbers for people. Text of users and programs goes through plain(), so that control characters and
+// marks of the writing direction are shown and not applied.
 
 // Control characters but tab and line feed, line separators, annotations, and all that Unicode has without a picture: marks of direction, marks
 // without a width, variants, and the tags in which a whole sentence can be hidden from a reader and not from a model. Two kinds have a purpose and stay
@@ -19,28 +19,28 @@ const picture = (c) => {
   return byNumber(c);
 };
 
-/** What is hidden in a text, by what it is replaced; what has a purpose stays. @param {string} s @param {(c: string) => string} by */
+/** Replaces the hidden characters of a text; those with a purpose stay. @param {string} s @param {(c: string) => string} by */
 const revealed = (s, by) => (ordinary.test(s) ? s : s.replace(hidden, (c, bad) => (bad === undefined ? c : by(c))));
 
 /**
- * Text of a user with what is invisible in it made visible. Line feeds and tabs stay.
+ * Text of a user with its invisible characters made visible. Line feeds and tabs stay.
  * @param {unknown} s
  */
 export const plain = (s) => revealed(String(s ?? '').replace(/\r\n/g, '\n'), picture);
 
-/** Text of a user with every control character as its number, those too that mean something to a terminal. Line feeds stay. @param {string} s */
+/** Text of a user with every control character as its number, including those for terminals. Line feeds stay. @param {string} s */
 export const numbered = (s) => revealed(s, byNumber).replace(/\t/g, byNumber);
 
-/** Text as it is copied: pasted into a terminal, control characters would be obeyed there. @param {string} s */
+/** Text for the clipboard: a terminal would obey pasted control characters. @param {string} s */
 export const copied = (s) => revealed(s, (c) => (c === '\r' ? c : ''));
 
-// With which sentences of the server begin. Others begin with an id or a name, which is shown as it is.
+// The first words of sentences of the server. Others begin with an id or a name, which is shown unchanged.
 const beginnings = /^(a|about|action|an|at|attempt|being|event|it|its|more|no|none|nothing|of|one|ordered|paused|provisioning|put|queue|running|sleeping|slept|start|submit|task|the|waited|waiting|waits|what|when|whether|which|who|worker|workflow)\b/;
 
-// What others wrote, in quotation marks, or a time of UTC; its date is left out within half a day of now.
+// Quoted text of users, or a time in UTC, whose date is left out within half a day of now.
 const times = /"(?:[^"\\]|\\.)*"|\b(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d:\d\d)Z\b/g;
 
-/** A sentence of the server, which terminals show behind a name: with a capital, and times by the clock of the browser. @param {string} text */
+/** A sentence of the server, which terminals show after a name: capitalized, with times in the browser's zone. @param {string} text */
 export function sentence(text, now = Date.now()) {
   const here = text.replace(times, (whole, day, time) => {
     const at = Date.parse(`${day || new Date(now).toISOString().slice(0, 10)}T${time}Z`);
@@ -84,7 +84,7 @@ export function ago(ms) {
 
 const pad = (/** @type {number} */ n) => String(n).padStart(2, '0');
 
-/** Bytes in powers of 1000, as limits are mostly written. @param {number} n */
+/** Bytes in powers of 1000, as in most limits. @param {number} n */
 export function bytes(n) {
   if (n < 1000) return `${n} B`;
   let unit = -1;
@@ -103,7 +103,7 @@ export const number = (n) => grouped.format(n);
 /** @param {number} n @param {string} one @param {string} [many] */
 export const count = (n, one, many = one + 's') => `${number(n)} ${n === 1 ? one : many}`;
 
-/** The time of day, with the date where that is another day. @param {string|undefined} at @param {boolean} [fine] with milliseconds */
+/** The time of day, with the date if it is not today. @param {string|undefined} at @param {boolean} [fine] with milliseconds */
 export function clock(at, fine = false) {
   if (!at) return '–';
   const d = new Date(at);
@@ -126,10 +126,10 @@ export function goDuration(d) {
   return rest === '' ? sum : NaN;
 }
 
-/** The end of an id: its beginning is a time and the same for many. @param {string} id */
+/** The end of an id: its beginning is a time, which many ids share. @param {string} id */
 export const shortID = (id) => line(id.length > 12 ? '…' + id.slice(-8) : id);
 
-/** A figure of the server by its name, which says what it is in: _timestamp_seconds, _seconds or _bytes; else it is a count. @param {string} name @param {number} n */
+/** A figure of the server in the unit that its name ends with: _timestamp_seconds, _seconds or _bytes; else a count. @param {string} name @param {number} n */
 export function figure(name, n) {
   if (name.endsWith('_timestamp_seconds')) return clock(new Date(n * 1000).toISOString());
   if (name.endsWith('_seconds')) return duration(n * 1000);

@@ -21,6 +21,6 @@ export function setTheme(t) {
   try {
     localStorage.setItem('pawl.theme', t);
   } catch {
-    // Without storage the choice holds until the page is loaded again.
+    // Without storage the choice lasts until the page is reloaded.
   }
 }

@@ -14,10 +14,10 @@ export const noStyle = () => ({ fg: '', bg: '', flags: new Set() });
 // CSI (also as one C1 character), then strings (OSC, DCS, SOS, PM, APC) up to their end, then two-character escapes.
 const escapes = /(?:\u001b\[|\u009b)([0-9:;<=>?]{0,64})[ -/]{0,4}([@-~])|(?:\u001b[\]PX^_]|[\u0090\u0098\u009d\u009e\u009f])[^\u0007\u001b\u009c]{0,4096}(?:\u0007|\u001b\\|\u009c|$)|\u001b[ -/]{0,4}[0-~]/g;
 
-// The address of a hyperlink; it is empty where one ends.
+// The address of a hyperlink; empty at its end.
 const hyperlink = /^(?:\u001b\]|\u009d)8;[^;]*;([^\u0007\u001b\u009c]*)/;
 
-const most = 500; // pieces of a line; what follows is one piece
+const most = 500; // pieces of a line; the rest is one piece
 const longestAddress = 200;
 
 /** @param {number} n a colour of the table of 256 */

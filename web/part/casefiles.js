@@ -1,8 +1,8 @@
-// The cases of an evaluation, from files: NAME.in is given to the program, NAME.out or NAME.ans is what it should write.
+// The cases of an evaluation, from files: NAME.in is the program's input, NAME.out or NAME.ans its expected output.
 
 /** @typedef {{name?: string, stdin: string, expect: string}} Case */
 
-/** How many bytes the files may have together: more than a form can hold well is uploaded by pawl eval --cases. */
+/** The most bytes of all files together: for more than a form can hold well there is pawl eval --cases. */
 const most = 8 << 20;
 
 /** The text of a file, byte by byte: a form cannot hold others. @param {{name: string, arrayBuffer: () => Promise<ArrayBuffer>}|undefined} f */

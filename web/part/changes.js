@@ -1,11 +1,11 @@
-// What changed between two texts: lines first, and in lines that stand for one another the words.
+// The changes between two texts: lines first, then the words in lines that correspond.
 
 /** @typedef {{op: ' '|'-'|'+', text: string, a: number, b: number}} Change a line with its numbers on either side, from 1; 0 where it is not */
 
 const mostEdits = 1000; // beyond that the texts have too little in common for a comparison line by line
 
 /**
- * The shortest way from a to b (Myers), as runs of what is kept, taken away and put in. Null where it would need more than most edits.
+ * The shortest edit script from a to b (Myers), as runs of kept, removed and added lines. Null if it needs more than most edits.
  * @param {string[]} a @param {string[]} b @param {number} most
  * @returns {{op: ' '|'-'|'+', i: number, j: number}[]|null}
  */
@@ -55,7 +55,7 @@ function back(trace, x, y, edits) {
 }
 
 /**
- * All lines of both texts, with what became of each.
+ * All lines of both texts, each as kept, removed or added.
  * @param {string[]} a @param {string[]} b
  * @returns {Change[]}
  */
@@ -85,7 +85,7 @@ export function changes(a, b) {
 export function hunks(all, around) {
   /** @type {{from: number, rows: Change[]}[]} */
   const out = [];
-  let begin = 0; // of the run that is under way
+  let begin = 0; // of the current run
   let end = -1; // of it; -1 before the first
   all.forEach((c, i) => {
     if (c.op === ' ') return;
@@ -106,7 +106,7 @@ const longest = 2000; // characters of a line whose words are compared
 const words = (s) => s.match(/[\p{L}\p{N}_]+|\s|[^\p{L}\p{N}_\s]/gu) || [];
 
 /**
- * The pieces of two lines that stand for one another, each with whether it is in that line only.
+ * The pieces of two corresponding lines, each with whether it is only in that line.
  * @param {string} a @param {string} b
  * @returns {{a: {text: string, only: boolean}[], b: {text: string, only: boolean}[]}|null} null where they have too little in common
  */

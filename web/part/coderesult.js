@@ -1,4 +1,4 @@
-// The result of code, as far as it has the form of one: a worker wrote it, and the server keeps outputs as they came.
+// The valid parts of a code result: a worker wrote it, and the server stores outputs unchecked.
 
 /** @typedef {import('../types').CodeResult} CodeResult */
 
@@ -15,7 +15,7 @@ const form = {
   limits: { wall: '', cpu: '', memory: 0, output: 0, pids: 0, disk: 0 }, limits_hit: [''], compile: compiled, cases: [kase], summary: { total: 0, passed: 0 }, files: [{ path: '', size: 0, mode: '' }], refused: [''],
 };
 
-/** What of a value has a form; undefined where it is of another type. @param {any} v @param {any} f @returns {any} */
+/** The part of a value that matches a form; undefined if it has another type. @param {any} v @param {any} f @returns {any} */
 function shaped(v, f) {
   if (Array.isArray(f)) return Array.isArray(v) ? v.map((e) => shaped(e, f[0])).filter((e) => e !== undefined) : undefined;
   if (typeof f !== 'object') return typeof v === typeof f ? v : undefined;
@@ -39,7 +39,7 @@ export function codeResult(x) {
   if (r?.verdict === undefined) return null;
   r.stdout ??= '';
   r.stderr ??= '';
-  // A case and a file are told from others by a text that each must have.
+  // A case and a file are recognized by a text that each must have.
   r.cases = (r.cases || []).filter((/** @type {any} */ c) => c.name !== undefined)
     .map((/** @type {any} */ c) => ({ ...c, verdict: c.verdict ?? '', mismatch: c.mismatch?.want === undefined || c.mismatch.got === undefined ? undefined : c.mismatch }));
   r.files = (r.files || []).filter((/** @type {any} */ f) => f.path !== undefined).map((/** @type {any} */ f) => ({ ...f, size: f.size ?? 0 }));

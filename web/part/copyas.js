@@ -1,4 +1,4 @@
-// Buttons that copy a request as a command. How commands are written is fetched when one is pressed.
+// Buttons that copy a request as a command. The code for that is loaded when one is pressed.
 import { html, h, useState } from '../vendor/preact.js';
 
 /** @typedef {(w: import('./request.js').Written) => string} Text a command; an error says why there is none for the request */

@@ -1,4 +1,4 @@
-// Two texts as one list of lines, with what was taken away and what was put in. What is alike and far from a change is left out.
+// Two texts as one list of lines, with removed and added ones. Equal lines far from a change are left out.
 import { html, h, useMemo, useState } from '../vendor/preact.js';
 import { plain, number, count } from '../app/text.js';
 import { changes, hunks, wordsOf, linesOf } from './changes.js';
@@ -10,7 +10,7 @@ const around = 3; // lines that are shown around a change
 const longest = 2000; // characters of a line that are shown
 const most = 1 << 20; // characters of a text that is compared
 
-/** Text of a changed piece: white space is seen, for it may be all that differs. @param {string} s */
+/** Text of a changed piece, with visible white space, which may be the only difference. @param {string} s */
 const seen = (s) => plain(s.replace(/\r/g, '\u240d')).replace(/ /g, '·').replace(/\t/g, '→');
 
 /** @param {string} s */
@@ -29,7 +29,7 @@ export function rowsOf(all) {
     h.rows.forEach((change, i) => out.push({ key: String(h.from + i), change }));
   }
   if (out.length > 0 && end < all.length) out.push({ key: `s${end}`, skipped: all.length - end });
-  // Lines taken away and put in at the same place, as many of the one as of the other, stand for one another.
+  // Equally many removed and added lines at the same place correspond to each other.
   for (let i = 0; i < out.length;) {
     const run = (/** @type {number} */ from, /** @type {string} */ op) => { let j = from; while (out[j]?.change?.op === op) j++; return j - from; };
     const gone = run(i, '-');
@@ -45,7 +45,7 @@ export function rowsOf(all) {
   return out;
 }
 
-/** The pieces of a line, where another stands for it. Only lines in the document are taken apart: a text may have a million. @param {Change} c @param {Change|undefined} other */
+/** The pieces of a line with a corresponding one. Only lines in the document are split: a text may have a million. @param {Change} c @param {Change|undefined} other */
 const piecesOf = (c, other) => (!other ? undefined : c.op === '-' ? wordsOf(c.text, other.text)?.a : wordsOf(other.text, c.text)?.b);
 
 /** @param {Row} r */
@@ -99,9 +99,9 @@ function Diff({ a, b, name, same }) {
 }
 
 /**
- * What was taken away from a and put into b.
+ * The lines removed from a and added in b.
  * @param {string} a @param {string} b
- * @param {string} name what the lines are, for who does not see them
- * @param {string} [same] what is said where nothing differs
+ * @param {string} name what the lines are, for screen readers
+ * @param {string} [same] the text if nothing differs
  */
 export const diff = (a, b, name, same = 'No difference') => h(Diff, { key: name, a, b, name, same });

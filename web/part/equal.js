@@ -20,7 +20,7 @@ function common(rows, cols, noun) {
 }
 
 /**
- * The columns with each group of equal ones as one, in the place of its first. Each row divides the groups that there were before it, by
+ * The columns, with each group of equal ones as one, in the place of its first. Each row splits the groups of the rows before it by
  * what its own cells show: of rows times columns, most may be empty.
  * @param {Cells[]} rows @param {string[]} cols
  * @param {string[]} keep columns whose groups stay unfolded

@@ -1,4 +1,4 @@
-// A graph with each group of tasks as one box, which leads to the task of it that tells most, and by that to the whole group.
+// A graph with each group of tasks as one box, which leads to its most informative task, and so to the whole group.
 import { h, useMemo } from '../vendor/preact.js';
 import { count, number } from '../app/text.js';
 import { folded, telling } from './folding.js';

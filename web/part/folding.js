@@ -69,7 +69,7 @@ function closed(l, before) {
   const columns = [...new Set(before.nodes.map((n) => n.x))].sort((a, b) => a - b);
   const taken = new Set(l.nodes.map((n) => n.x));
   const x = closing(columns.map((from, i) => ({ from, size: (columns[i + 1] ?? before.width) - from })).filter((g) => !taken.has(g.from)));
-  // Boxes of a column stand at least as far apart as two of the whole graph do.
+  // Boxes of a column are at least as far apart as two of the whole graph.
   const rows = [...l.nodes].sort((a, b) => a.y - b.y);
   const apart = Math.min(...[...before.nodes].sort((a, b) => a.x - b.x || a.y - b.y).map((n, i, all) => (i > 0 && all[i - 1].x === n.x ? n.y - all[i - 1].y - all[i - 1].h : Infinity)), before.height);
   /** @type {{from: number, size: number}[]} */

@@ -5,7 +5,7 @@ import { line, plain } from '../app/text.js';
 import { elements, members } from './members.js';
 
 /**
- * How a field is filled in: one of several texts ("choice"), or of several values ("pick"), by their JSON. An empty text among choices could
+ * The kind of a field: one of several texts ("choice"), or of several values ("pick"), by their JSON. An empty text among choices could
  * not be told from none. raw has the enum's values as JSON.
  * @param {any} s @param {string[]} raw
  */
@@ -77,11 +77,11 @@ function typed(f, raw) {
   if (f.type === 'integer' || f.type === 'number') return /^[-0-9]/.test(raw) ? raw : null;
   const v = raw[0] === '"' ? JSON.parse(raw) : null;
   if (v === null || (f.type === 'choice' && !f.schema.enum.includes(v))) return null;
-  return (v === '' && !takesEmpty(f)) || /[\r\n]/.test(v) ? null : v; // a field of one line takes line breaks away
+  return (v === '' && !takesEmpty(f)) || /[\r\n]/.test(v) ? null : v; // a field of one line removes line breaks
 }
 
 /**
- * What the fields hold of an object, by its text in JSON: what written makes of it has the same members. Null where the form would lose something.
+ * The fields' values from an object's JSON: written makes the same members from them. Null if the form would lose something.
  * @param {Field[]} fields @param {string} text
  * @returns {Record<string, string>|null}
  */

@@ -1,4 +1,4 @@
-// What code used, of what it was allowed: the limits in force are in its result. With cases each limit is of one case, and so is what is set against it.
+// What code used of its limits, which are in its result. With cases each limit is for one case, and so is the usage.
 
 /** @typedef {import('../types').CodeResult} CodeResult */
 /** @typedef {{name: string, kind: 'time'|'size'|'count', used: number, limit: number, hit: boolean, all?: number}} Gauge used: NaN where it is not measured; limit: NaN where it is not known; all: of several cases together */

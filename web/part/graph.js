@@ -1,4 +1,4 @@
-// A workflow as a graph, which the server lays out. Of a large graph the document has what is in view and a map.
+// A workflow as a graph, which the server lays out. Of a large graph the document contains only the visible part and a map.
 import { html, h, useEffect, useMemo, useRef, useState } from '../vendor/preact.js';
 import { line, count } from '../app/text.js';
 import { statusShape, look } from './status.js';
@@ -62,7 +62,7 @@ export function along({ nodes, edges }, from, key) {
 }
 
 const whole = 200; // boxes of a graph that is in the document as a whole
-const around = 240; // pixels beyond the view in which a larger one is there too, so that Tab and a wheel find something
+const around = 240; // pixels beyond the view that are also drawn, so that Tab and a wheel find something
 const mostEdges = 2000; // edges that are drawn at once
 
 /** @typedef {{x: number, y: number, w: number, h: number}} View what is seen of a plane */

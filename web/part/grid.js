@@ -65,7 +65,7 @@ function Map_({ rows, cols, at, move }) {
       g.fillStyle = colours[tone(cell)];
       const f = r.before && flip(r.before.get(name), cell);
       const [left, top] = [Math.floor(y / high) * cols.length + x, y % high];
-      const small = tone(cell) === 'good' && f !== 'better'; // what passed takes less room, so that the rest is seen
+      const small = tone(cell) === 'good' && f !== 'better'; // passed cases are smaller, so that the others stand out
       const inset = size > 2 ? (small ? size / 4 : 0.5) : 0;
       g.globalAlpha = small ? 0.45 : 1;
       g.fillRect(left * size + inset, top * size + inset, size - 2 * inset, size - 2 * inset);

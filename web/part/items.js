@@ -1,4 +1,4 @@
-// The executions of a task: their order, and how they stand in a grid.
+// The executions of a task: their order, and their layout in a grid.
 
 /** @typedef {import('../types').TaskItem} Item */
 

@@ -1,4 +1,4 @@
-// JSON as it was written: what is shown comes from the text itself.
+// JSON as it was written: it is shown from the text itself.
 import { html, h, useState } from '../vendor/preact.js';
 import { plain, line, bytes } from '../app/text.js';
 import { endOf, members, space } from './members.js';
@@ -75,7 +75,7 @@ export function gist(raw) {
 }
 
 const coloured = 1200; // tokens with an element of their own; beyond that the text has no colours
-const shown = 512 << 10; // characters shown without being asked
+const shown = 512 << 10; // characters shown at first
 
 /** @param {{raw: string, name: string}} p */
 function Json({ raw, name }) {

@@ -6,7 +6,7 @@ import { Problem } from '../app/api.js';
 /** Text of a user, in one line. @param {unknown} s @param {string} [cls] */
 export const user = (s, cls = '') => html`<span class=${`user ${cls}`}>${line(s)}</span>`;
 
-/** The present, for ages and running times, once a second while the tab is visible. */
+/** The current time, for ages and running times, updated once a second while the tab is visible. */
 export const now = signal(Date.now());
 setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
 
@@ -95,18 +95,18 @@ export const loading = () => html`<div class="empty" role="status">Loading …</
 /** @param {{name: string, open: boolean, close: () => void, children: any}} p */
 function Dialog({ name, open, close, children }) {
   const ref = useRef(/** @type {HTMLDialogElement|null} */ (null));
-  // The browser tells of a close() by an event that may come after the dialog was opened again: how many are still to come.
+  // How many events of close() are still to come: they may arrive after the dialog was opened again.
   const told = useRef(0);
   const shut = () => { told.current++; ref.current?.close(); };
-  useLayoutEffect(() => { // before the next key comes
+  useLayoutEffect(() => { // before the next key
     const d = ref.current;
     if (open && !d?.open) d?.showModal();
     if (!open && d?.open) shut();
   }, [open]);
-  const leave = () => { shut(); close(); }; // a screen that heard it by the event would not open it for a key in between
-  // A text that is marked from a field to beyond the edge ends in a click on the dialog, too: only what is pressed outside closes it.
+  const leave = () => { shut(); close(); }; // by the event alone a screen would not open it for a key in between
+  // Selecting text from a field to beyond the edge also ends in a click on the dialog: only a press outside closes it.
   const outside = useRef(false);
-  // Enter that is still down from opening the dialog repeats itself: it must not answer what the dialog asks.
+  // Enter that is still held from opening the dialog repeats: it must not answer the dialog.
   const pressed = (/** @type {KeyboardEvent} */ e) => {
     if (e.key !== 'Enter' || !e.repeat || (/** @type {HTMLElement} */ (e.target)).matches('textarea')) return;
     e.preventDefault();

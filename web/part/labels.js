@@ -1,4 +1,4 @@
-// Labels as they are typed: name=value, separated by commas or line feeds. What has a sign of this form in itself stands in quotation marks, as in JSON.
+// Labels as they are typed: name=value, separated by commas or line feeds. A name or value with such a character is quoted, as in JSON.
 
 // A name, a value, and what ends the pair.
 const pair = /\s*("(?:[^"\\]|\\.)*"|[^"=,\n][^=,\n]*?)\s*=\s*("(?:[^"\\]|\\.)*"(?=\s*(?:[,\n]|$))|[^,\n]*?)\s*(?:[,\n]|$)/y;
@@ -10,7 +10,7 @@ function unquoted(s) {
   try {
     return JSON.parse(s);
   } catch {
-    return s; // no JSON: a text that begins and ends with quotation marks
+    return s; // not JSON: a text that begins and ends with quotation marks
   }
 }
 

@@ -1,4 +1,4 @@
-// When the attempts of executions ran, by the workers that had them: a row for each worker, a lane for each slot that was in use at once.
+// When attempts ran, by worker: a row per worker, a lane per slot in use at the same time.
 import { html } from '../vendor/preact.js';
 import { line, duration, number, count } from '../app/text.js';
 import { look } from './status.js';
@@ -57,7 +57,7 @@ export function byWorker(attempts, now, zoom = null, match = () => true) {
     const lane = w.lanes[i] || (w.lanes[i] = []);
     const at = Math.min(Math.max(from, span.from), span.to - least); // the last one keeps its width, too
     const last = lane[lane.length - 1];
-    const behind = last ? Math.max(at, last.at + least) : at; // a long one gives way to a short one before it
+    const behind = last ? Math.max(at, last.at + least) : at; // a long one makes room for a short one before it
     if (last && Math.min(to, span.to) < behind + least && behind > at) {
       last.all.push(a);
       last.to = Math.max(last.to, to);

@@ -1,4 +1,4 @@
-// What a program wrote, as lines: chunks go in, lines with the colours at their beginnings come out. Bounded: the oldest lines are
+// A program's output as lines: it takes chunks and gives lines with the colours at their start. It is bounded: the oldest lines are
 // dropped when there are more lines or more text than the page should hold, and of a long line only the beginning is kept.
 import { numbered } from '../app/text.js';
 import { noStyle, pieces, styled } from './ansi.js';
@@ -44,7 +44,7 @@ export class Lines {
     this.changes = 0;
   }
 
-  /** The lines before are not known, so none has a number. */
+  /** The earlier lines are unknown, so no line has a number. */
   unnumbered() {
     this.next = NaN;
   }
@@ -113,7 +113,7 @@ export class Lines {
     let text = o.back ? `\r${part}` : part;
     o.back = text.endsWith('\r');
     if (o.back) text = text.slice(0, -1);
-    const again = text.lastIndexOf('\r'); // what stands before it is written over; its colours stay
+    const again = text.lastIndexOf('\r'); // the text before it is overwritten; its colours stay
     if (again >= 0) {
       this.#pass(o);
       styled(text.slice(0, again), o.style);

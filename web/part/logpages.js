@@ -1,4 +1,4 @@
-// Pages of a log, which are read from any place of it in both directions: one is held at a time, and overlaps with the one before it.
+// Pages of a log, read from any place in both directions: one is in memory at a time, and overlaps with the previous one.
 
 /** @typedef {import('../types').LogChunk} LogChunk */
 /** @typedef {import('./lines.js').Place} Place */

@@ -1,4 +1,4 @@
-// A text as it is written, of which the beginning is shown until all of it is asked for: one of megabytes takes a browser seconds to lay out.
+// A text whose beginning is shown until the user wants all of it: a browser takes seconds to lay out megabytes.
 import { html, h, useState } from '../vendor/preact.js';
 import { plain, bytes } from '../app/text.js';
 

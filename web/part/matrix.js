@@ -12,7 +12,7 @@ import { casesOf } from './cells.js';
 /** Whether more may come of a batch: something in it has not ended, or its submission has not begun. @param {Execution[]} all */
 export const growing = (all) => all.length === 0 || all.some((x) => open(x.status));
 
-/** The column of executions that have no cases, or that are not taken apart. */
+/** The column of executions without cases, or not split by case. */
 export const outcome = 'Outcome';
 
 /** Columns that are shown and written at most: rows may be 5,000, and every row has all columns there. */
@@ -72,7 +72,7 @@ export function matrix(all, by) {
   /** @type {Set<string>} */
   const cols = new Set();
   /** @type {Map<string, number>} */
-  const times = new Map(); // how often a title has come: executions that cannot be told apart are numbered in the order of their creation
+  const times = new Map(); // number of uses of a title: equal ones are numbered in the order of creation
   const single = by.rows === 'execution';
   for (const x of [...all].reverse()) {
     let key = rowKey(x, by.rows, by.without || '');

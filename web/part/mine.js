@@ -1,4 +1,4 @@
-// Whose work is looked for: a label that this browser keeps, and that marks executions wherever work waits.
+// "My work": a label that this browser stores, by which executions are marked wherever work waits.
 
 const key = 'pawl.mine';
 
@@ -10,7 +10,7 @@ export function mine() {
   try {
     return labelOf(localStorage.getItem(key) || '');
   } catch {
-    return ''; // a browser may keep nothing for this page
+    return ''; // storage may be disabled
   }
 }
 
@@ -20,7 +20,7 @@ export function keepMine(label) {
     if (label) localStorage.setItem(key, label);
     else localStorage.removeItem(key);
   } catch {
-    // it is forgotten when the page is left
+    // it then lasts until the page is closed
   }
 }
 

@@ -1,4 +1,4 @@
-// Who had an execution, one after the other, by its numbered history: the server until a worker is given an attempt, that worker, and the server again.
+// The owners of an execution in order, by its numbered history: the server until a worker gets an attempt, that worker, and the server again.
 import { html } from '../vendor/preact.js';
 import { line, clock, duration, number, count } from '../app/text.js';
 import { look, open, statusShape } from './status.js';

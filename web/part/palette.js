@@ -1,4 +1,4 @@
-// What the search over all screens offers for a text.
+// The results of the search over all screens for a text.
 
 /** @typedef {{name: string, hint: string, keys?: string, to?: string, act?: () => void}} Choice to: an address of the page; act: what is done in its place */
 
@@ -8,7 +8,7 @@ const ids = { ex: { path: 'executions', what: 'Execution' }, sg: { path: 'signal
 const most = 12; // that are listed
 
 /**
- * What fits a text, the best first. An id, a label and an action are offered though nothing is known of them.
+ * The matches of a text, the best first. An id, a label and an action are offered unchecked.
  * @param {string} text
  * @param {Choice[]} known orders and screens, which are offered without a text too
  * @param {Choice[]} named definitions and views, which are offered for their names only

@@ -11,7 +11,7 @@ export const blank = { language: 'python', source: '', stdin: '', interactive: f
 const only = (o, names) => !!o && typeof o === 'object' && Object.keys(o).every((k) => names.includes(k));
 
 /**
- * An input of code as the form holds it; null where it has more than the form shows.
+ * An input of code in the form's fields; null if it has more than the form shows.
  * @param {any} v
  * @returns {Program|null}
  */

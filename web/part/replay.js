@@ -9,7 +9,7 @@
 const stages = new Set(['requested', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out']);
 
 /**
- * What the events up to one say; null where the history does not have it.
+ * The state after the events up to one; null if the history does not contain it.
  * @param {Event[]} events from the first on, without gaps
  * @param {number} seq
  * @returns {Moment|null}

@@ -1,4 +1,4 @@
-// The rows of the list of executions while it is open: what a look found is put into what is shown.
+// The rows of the open list of executions: new data is merged into the shown rows.
 import { statuses, firstEnd } from './status.js';
 
 /** @typedef {import('../types').Execution} Execution */
@@ -19,7 +19,7 @@ export const later = (a, b) => b.attempt > a.attempt || (b.attempt === a.attempt
 const anew = (p) => ({ ...nothing, ...p, known: true });
 
 /**
- * What is shown after a look at the newest page.
+ * The rows after the newest page was loaded.
  * @param {State} s as it is now: it may have changed since the look began
  * @param {Page} page
  * @param {{asked: Execution[], found: Execution[]}} again rows that the page does not have and that were asked for by their ids, and what there is of them

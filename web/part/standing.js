@@ -1,4 +1,4 @@
-// Who stands in a line, and who holds what the line is for.
+// The executions that wait in a line, and the holders.
 import { line, number } from '../app/text.js';
 import { open } from './status.js';
 import { placesText } from './mine.js';

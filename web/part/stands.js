@@ -1,4 +1,4 @@
-// How a schedule or rule stands, and what would let it go on: GET …/why.
+// The state of a schedule or rule, and what would let it continue: GET …/why.
 import { html } from '../vendor/preact.js';
 import { panel } from './kit.js';
 import { linked } from './linked.js';

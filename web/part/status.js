@@ -2,7 +2,7 @@
 import { html } from '../vendor/preact.js';
 
 /**
- * A table that is read with texts of others: it has what is written in it, and nothing that every object has.
+ * A table for look-ups with users' texts: it has only its own entries, and no members of Object.
  * @template T @param {Record<string, T>} rows @returns {Record<string, T|undefined>}
  */
 export const table = (rows) => Object.assign(Object.create(null), rows);
@@ -25,7 +25,7 @@ const looks = table({
 
 export const statuses = ['requested', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out'];
 
-/** From here on in statuses an execution has ended. */
+/** The statuses from this index on are final. */
 export const firstEnd = statuses.indexOf('completed');
 
 /** @param {string|undefined} status */

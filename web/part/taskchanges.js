@@ -1,4 +1,4 @@
-// The tasks of a workflow as a stream tells of them: all at first, then those that have changed, by their places.
+// The tasks of a workflow from a stream: all at first, then the changed ones, by index.
 
 /** @typedef {import('../types').Tasks} Tasks */
 

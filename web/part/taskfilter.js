@@ -14,7 +14,7 @@ const few = 5; // tasks that need no filter
 export const matches = (t, chosen, name) => (chosen.length === 0 || chosen.includes(t.status || '')) && t.name.toLowerCase().includes(name.toLowerCase());
 
 /**
- * The filter of the address, and the fields that change it. match is missing where nothing is filtered.
+ * The filter in the address, and the fields that change it. match is undefined without a filter.
  * @template {Task} T
  * @param {T[]} tasks
  * @param {string} [noun] what they are

@@ -1,4 +1,4 @@
-// What an execution waits for, and what that waits for in turn: as one sentence and as a small graph.
+// What an execution waits for, and the causes of that in turn: as one sentence and as a small graph.
 import { html } from '../vendor/preact.js';
 import { line, clock, shortID } from '../app/text.js';
 import { statusShape, waitWord } from './status.js';

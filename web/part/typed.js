@@ -1,5 +1,5 @@
-// What is typed for an execution that reads while it runs. Each send names the offset at which it belongs, and keeps it until an answer
-// says that it has arrived: sent again after a broken connection, it is taken once.
+// Typed input of an interactive execution. Each request names its offset, and is kept until a response
+// confirms it: repeated after a broken connection, it is accepted once.
 
 /** @typedef {{offset: number, closed: boolean}} Given how much the server has */
 /** @typedef {{look: () => Promise<Given>, read: () => Promise<Uint8Array>, send: (text: string, offset: number, last: boolean) => Promise<Given>, pause: (ms: number) => Promise<unknown>}} Way */
@@ -78,7 +78,7 @@ export class Typed {
     this.changed();
   }
 
-  /** Takes note of what the server has: what was sent before this page was loaded, or by others. */
+  /** Loads what the server has: input from before this page was loaded, or from others. */
   async look() {
     if (this.busy) return;
     await this.#take(await this.way.look());
@@ -100,7 +100,7 @@ export class Typed {
     this.known = true;
   }
 
-  /** Sends what was refused again, behind what the server has now. */
+  /** Sends refused input again, after the server's present end. */
   async again() {
     this.refused = false;
     this.error = null;
@@ -109,7 +109,7 @@ export class Typed {
     await this.#run();
   }
 
-  /** Gives up what was refused, and what was typed behind it. */
+  /** Discards refused input, and what was typed after it. */
   drop() {
     this.waiting = [];
     this.refused = false;

@@ -1,4 +1,4 @@
-// What is kept of saved views: names and queries.
+// The stored form of saved views: names and queries.
 
 /** @typedef {{name: string, query: string}} View */
 

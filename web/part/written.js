@@ -1,4 +1,4 @@
-// What a program wrote, with its colours.
+// A program's output with its colours.
 import { html } from '../vendor/preact.js';
 import { plain } from '../app/text.js';
 import { noStyle, pieces, stripped } from './ansi.js';

@@ -1,11 +1,11 @@
 // JSON as YAML that pawl apply reads as the same document: the order and the digits stay, and a text of several lines is one.
 import { tokens } from './json.js';
 
-// What is escaped: what YAML cannot hold as it is, and all that is invisible, which a copy would leave out.
+// The escaped characters: those that YAML does not allow, and all invisible ones, which a copy would lose.
 const odd = /[\u{7f}-\u{a0}\u{2028}\u{2029}\u{fff9}-\u{ffff}\p{Default_Ignorable_Code_Point}]/gu;
 const control = /[\u{0}-\u{8}\u{b}-\u{1f}]/u;
 
-// Words that are something else than a text, to one reader of YAML or another.
+// Words that some YAML reader does not read as a string.
 const reserved = /^(true|false|null|yes|no|on|off|y|n|nan|inf)$/i;
 
 /** @param {string} c */

@@ -14,7 +14,7 @@ import { trouble, loading, panel, empty } from '../part/kit.js';
 /** @typedef {import('../part/matrix.js').Row} Row */
 /** @typedef {import('../part/cells.js').Names} Names */
 
-const most = 10000; // executions of a batch that are looked at
+const most = 10000; // executions of a batch that are loaded
 
 /** What a batch selects: the executions with a label, or the tasks of a workflow. @param {string} of */
 const selects = (of) => (of.includes('=') ? { label: of } : { workflow: of });

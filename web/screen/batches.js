@@ -1,4 +1,4 @@
-// Batches: what was submitted with one label, or for the items of a workflow.
+// Batches: executions with one label, or of the items of a workflow.
 import { html, h, useLayoutEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { lazy } from '../app/lazy.js';
@@ -42,7 +42,7 @@ function Which({ of, against }) {
     </form>`;
 }
 
-/** Labels that several of the latest executions have: batches, perhaps. */
+/** Labels of several of the latest executions: possible batches. */
 function Latest() {
   const { data, error } = useLooked(() => getJSON('api/v1/executions' + query({ limit: 500 })), 5000, [], true);
   if (!data) return error ? trouble(error) : loading();

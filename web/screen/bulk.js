@@ -24,7 +24,7 @@ const shownRefusals = 20;
 const rerunsAtOnce = 8;
 
 /**
- * Runs what a page of a dry run would retry again from where it failed, and returns what became of each.
+ * Reruns what a page of a dry run would retry from where it failed, and returns the results.
  * @param {BulkResult} page @param {string} key @returns {Promise<BulkResult>}
  */
 async function rerun(page, key) {
@@ -55,7 +55,7 @@ function Deed({ filter, ids, which, look, asking }) {
   const [busy, setBusy] = useState(false);
   const [done, setDone] = useState(/** @type {{selected: number, done: number, refused: BulkResult['executions'], over: boolean}|null} */ (null));
   const [error, setError] = useState(/** @type {unknown} */ (null));
-  const key = useRef(''); // the same for a press that is repeated after an error
+  const key = useRef(''); // the same when the order is repeated after an error
   const going = useRef(0);
   /** @param {Record<string, unknown>} body @param {string} [cursor] @returns {Promise<BulkResult>} */
   const send = (body, cursor) => post(`api/v1/executions:${deed.path}` + query(ids ? {} : { ...filter, cursor }), ids ? { ...body, ids } : body, which === 'retry' ? { 'Idempotency-Key': key.current } : undefined);
@@ -91,7 +91,7 @@ function Deed({ filter, ids, which, look, asking }) {
     let cursor = '';
     const sum = { selected: 0, done: 0, refused: /** @type {BulkResult['executions']} */ ([]), over: false };
     try {
-      do { // a thousand at a time, until all are done or the dialog is left
+      do { // a thousand at a time, until all are done or the dialog is closed
         const r = which === 'rerun' ? await rerun(await send({ dry_run: true }, cursor || undefined), key.current) : await send(reason ? { reason } : {}, cursor || undefined);
         sum.selected += r.selected;
         sum.done += r.done;
@@ -167,7 +167,7 @@ function tally(plan) {
 }
 
 /**
- * The buttons for what the filters of the list select.
+ * The buttons for the executions that the filters select.
  * @param {{filter: Record<string, string|string[]|boolean|undefined>, chosen: string[], look: () => void}} p chosen: the groups of states that the filter names
  */
 export const Bulk = ({ filter, chosen, look }) => html`
@@ -178,7 +178,7 @@ export const Bulk = ({ filter, chosen, look }) => html`
   </span>`;
 
 /**
- * What can be done with the rows that are marked. It stands at the lower edge, so that no row moves when the first one is marked.
+ * The actions for marked rows. They are at the lower edge, so that no row moves when the first one is marked.
  * @param {{marked: Map<string, string>, clear: () => void, look: () => void, asking: (open: boolean) => void}} p marked: their states by id; asking: told when a question about them opens and closes
  */
 export const Marked = ({ marked, clear, look, asking }) => {

@@ -1,4 +1,4 @@
-// Two executions side by side: where they part, what they were given, how they ended and what they wrote.
+// Two executions side by side: the differences of their inputs, ends and outputs.
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
@@ -36,7 +36,7 @@ function word(raw) {
   }
 }
 
-/** Members that are shown in a way of their own, or that differ between any two. */
+/** Members with their own presentation, or that always differ. */
 const apart = new Set(['id', 'input', 'output', 'error', 'summary', 'labels', 'case_verdicts', 'created_at', 'queued_at', 'claimed_at', 'started_at', 'finished_at', 'wall_ms', 'cpu_ms', 'peak_memory_bytes', 'traceparent', 'cancel_order']);
 
 /** What is compared field by field. @param {Side} s @returns {Map<string, {text: string, show?: any, measured?: boolean}>} */

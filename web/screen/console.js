@@ -1,4 +1,4 @@
-// The input of an execution that reads while it runs. What the program writes is in the log above it.
+// The input of an interactive execution. The program's output is in the log above it.
 import { html, signal, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
 import { getJSON, post, request } from '../app/api.js';
 import { poll } from '../app/stream.js';
@@ -30,7 +30,7 @@ function typedFor(id) {
 /** @param {{x: import('../types').Execution}} p */
 export function Console({ x }) {
   const typed = typedFor(x.id);
-  void turn.value; // drawn again after every change of it
+  void turn.value; // redraws after every change of it
   const going = open(x.status);
   const [text, setText] = useState('');
   const box = useRef(/** @type {HTMLDivElement|null} */ (null));

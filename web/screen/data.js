@@ -1,4 +1,4 @@
-// Input and output, from the text that the server sent.
+// Input and output, from the server's text.
 import { html } from '../vendor/preact.js';
 import { line, count } from '../app/text.js';
 import { json } from '../part/json.js';

@@ -1,4 +1,4 @@
-// The document of a definition, as a file that pawl apply takes again.
+// The document of a definition, as a file for pawl apply.
 import { html, useMemo } from '../vendor/preact.js';
 import { save } from '../app/save.js';
 import { route, withQuery } from '../app/router.js';

@@ -62,7 +62,7 @@ function useExecution(id) {
   const [state, set] = useState(/** @type {{x: Execution|null, raw: Record<string, string>, error: unknown}} */ ({ x: null, raw: {}, error: null }));
   const [round, next] = useState(0);
   const tag = useRef('');
-  const going = useRef(true); // whether it has not ended, as far as is known
+  const going = useRef(true); // whether it still runs, as far as known
   useEffect(() => {
     let mine = true;
     const stop = poll(async () => {
@@ -136,7 +136,7 @@ function Beside({ x, at }) {
       getJSON(`api/v1/executions/${x.workflow}/tasks${query({ items: 1000 })}`).then((/** @type {import('../types').Tasks} */ t) => {
         const all = t.tasks.find((o) => o.name === x.task)?.executions || [];
         if (mine) set([...all].sort((a, b) => a.index - b.index).map((e) => e.id));
-      }, () => {}); // without them there is no way to go, and nothing else is lost
+      }, () => {}); // without them only the links are missing
     }
     return () => { mine = false; };
   }, [x.id, known]);

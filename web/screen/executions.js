@@ -109,7 +109,7 @@ const table = (rows, fresh, marks) => html`
 
 const Views = lazy(() => import('./views.js').then((m) => m.Views), () => null);
 
-/** Under which name this browser keeps saved views. */
+/** The storage key of saved views. */
 export const viewsKept = 'pawl.views';
 
 function anyViews() {
@@ -231,7 +231,7 @@ export function Executions() {
       stop();
     };
   }, [address, round]);
-  /** Begins with the newest page, at once. */
+  /** Loads the newest page now. */
   const anew = () => {
     setFrom(0);
     setState((s) => ({ ...s, known: false }));

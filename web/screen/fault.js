@@ -1,4 +1,4 @@
-// What is wrong with the condition of the list, at its place.
+// The fault in the list's condition, at its place.
 import { html } from '../vendor/preact.js';
 import { plain } from '../app/text.js';
 import { around } from '../part/around.js';

@@ -1,4 +1,4 @@
-// The list of executions before there is any: how to submit one.
+// The empty list of executions: how to submit one.
 import { html } from '../vendor/preact.js';
 import { empty } from '../part/kit.js';
 

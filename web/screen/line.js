@@ -1,4 +1,4 @@
-// Who stands in the line of a queue or of a concurrency key, and who holds the key.
+// The executions that wait in a queue or for a concurrency key, and the holders of the key.
 import { html, h, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { useLooked } from '../app/looked.js';

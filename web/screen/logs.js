@@ -1,4 +1,4 @@
-// What an execution writes, line by line. The rows have one height, and only those in view are in the document.
+// An execution's output, line by line. All rows have the same height, and only the visible ones are in the document.
 import { html, h, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../vendor/preact.js';
 import { follow } from '../app/stream.js';
 import { route, go, withQuery } from '../app/router.js';
@@ -68,7 +68,7 @@ export function linkTo({ attempt, stream, at }) {
 const Found = lazy(() => import('./logsearch.js').then((m) => m.Found));
 const Console = lazy(() => import('./console.js').then((m) => m.Console), () => null);
 
-/** The field for what is searched. The address keeps it. */
+/** The search field. The address holds its value. */
 function Search() {
   const q = route.value.query;
   const search = (/** @type {any} */ e) => {
@@ -115,7 +115,7 @@ export function Logs({ x, moment }) {
   const atEnd = useRef(true);
   const put = useRef({ box: /** @type {HTMLDivElement|null} */ (null), top: 0 }); // where the page has scrolled to
   const [over, setOver] = useState(false);
-  const [cut, setCut] = useState({ earlier: false, later: false }); // whether there is more than is here
+  const [cut, setCut] = useState({ earlier: false, later: false }); // whether there is more than is loaded
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [view, setView] = useState({ top: 0, height: 600, columns: 0 });
   // What is held: the end, which goes on, or a page, which stays as it is. Another stream or attempt begins at the end.
@@ -140,7 +140,7 @@ export function Logs({ x, moment }) {
       pageOf(get, where).then((page) => {
         if (!mine) return;
         loading.current = false;
-        if ('at' in where && page.chunks.length === 0) { // there is no such byte
+        if ('at' in where && page.chunks.length === 0) { // the log has no such byte
           wanted.current = null;
           ask({ of, where: null });
           return;
@@ -312,7 +312,7 @@ export function Logs({ x, moment }) {
   };
   const markFirst = () => {
     const b = box.current;
-    let i = b ? lineOf(b.scrollTop + (height - 1) * scale) : 0; // the first that is seen whole
+    let i = b ? lineOf(b.scrollTop + (height - 1) * scale) : 0; // the first fully visible one
     while (all[i]?.note) i++;
     const l = all[i];
     if (l) go(linkTo(l), { replace: true });

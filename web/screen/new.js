@@ -1,4 +1,4 @@
-// Something new: a program to run, or a registered action or workflow with its input.
+// A new submission: a program, or a registered action or workflow with its input.
 import { html, h, useEffect, useMemo, useRef, useState } from '../vendor/preact.js';
 import { getJSON, request, post, query } from '../app/api.js';
 import { newKey, nextKey } from '../app/key.js';
@@ -34,13 +34,13 @@ function beside(labels, s) {
   return { ...(Object.keys(tags).length > 0 ? { labels: tags } : {}), ...s.fields };
 }
 
-/** What every Pawl knows; workers add what they have beside it. */
+/** The built-in ones; workers add others. */
 const known = ['bash', 'c', 'c++', 'go', 'javascript', 'python', 'typescript'];
 
 const input = (/** @type {(v: string) => void} */ set) => (/** @type {any} */ e) => set(e.target.value);
 
 /**
- * What the server says of what has been entered so far: asked a moment after the last change.
+ * The server's check of the input so far, requested a moment after the last change.
  * @param {string} path
  * @param {() => unknown} body nothing while there is nothing to ask about
  * @param {unknown[]} of what the body is made of

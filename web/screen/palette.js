@@ -36,7 +36,7 @@ export function Palette({ close, help }) {
       if (!mine) return;
       setNamed([...page.definitions.map((d) => ({ name: d.name, hint: 'Definition', to: `definitions/${encodeURIComponent(d.name)}` })),
         ...page.definitions.map((d) => ({ name: `Run ${d.name}`, hint: 'New execution', to: `new?action=${encodeURIComponent(d.name)}` })), ...views]);
-    }, () => {}); // without them the rest can be found
+    }, () => {}); // the rest works without them
     return () => { mine = false; };
   }, []);
   const all = choices(text, first, named);

@@ -1,4 +1,4 @@
-// Questions to people: which are open, what became of the others, and the form by which one is answered.
+// Questions to people: the open ones, the results of the others, and the form for an answer.
 import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
 import { getJSON, post, request, query } from '../app/api.js';
 import { route, go } from '../app/router.js';
@@ -99,7 +99,7 @@ export function Questions() {
     </div>`;
 }
 
-/** The name under which this browser has answered last. */
+/** The name of the latest answer from this browser. */
 const keptName = () => {
   try {
     return localStorage.getItem('pawl.name') || '';

@@ -1,4 +1,4 @@
-// What a rerun is given beside its plan: another input, and outputs of tasks that then do not run.
+// A rerun's changes: another input, and outputs of tasks that then do not run.
 import { html, useState } from '../vendor/preact.js';
 import { line } from '../app/text.js';
 

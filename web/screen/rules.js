@@ -85,7 +85,7 @@ function Retry({ all, again }) {
   const carryOut = async (/** @type {Event} */ event) => {
     event.preventDefault();
     setBusy(true);
-    let failed = null; // a signal of which the rule makes nothing any more keeps no other from being tried
+    let failed = null; // a signal to which the rule no longer applies does not stop the others
     for (const k of all.toReversed()) {
       try {
         await post(`api/v1/enforcements/${encodeURIComponent(k.signal)}/${encodeURIComponent(k.rule)}/retry`, '');

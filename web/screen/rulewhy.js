@@ -1,4 +1,4 @@
-// Why each rule has started something for a signal or not, part by part of its condition: GET …/signals/{id}/why.
+// Why each rule started something for a signal or did not, for each part of its condition: GET …/signals/{id}/why.
 import { html } from '../vendor/preact.js';
 import { getJSON } from '../app/api.js';
 import { useLooked } from '../app/looked.js';

@@ -1,4 +1,4 @@
-// Schedules: when each fires next, what became of its times, and the orders that a person gives one.
+// Schedules: the next time of each, the results of its past times, and its orders.
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, post, request, query } from '../app/api.js';
 import { go } from '../app/router.js';

@@ -1,4 +1,4 @@
-// The server itself: what is under way, what it has done since it started, and whether every row keeps what Pawl promises.
+// The server: its current work, its counts since the start, and whether every row keeps Pawl's invariants.
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, apiURL, query } from '../app/api.js';
 import { poll } from '../app/stream.js';

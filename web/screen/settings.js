@@ -1,4 +1,4 @@
-// The settings of a submission beside what it runs and what that is given: as fields of a form, and in the API's words.
+// The settings of a submission other than its action and input: as fields of a form, and as the API's members.
 import { html } from '../vendor/preact.js';
 import { goDuration } from '../app/text.js';
 import { labelsOf, labelsText } from '../part/labels.js';

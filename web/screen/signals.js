@@ -1,4 +1,4 @@
-// Signals: what has happened outside, and the fate of each.
+// Signals: events from outside, and the result of each.
 import { html, h, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';

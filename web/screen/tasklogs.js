@@ -10,7 +10,7 @@ import { copy, empty, loading, trouble } from '../part/kit.js';
 
 const each = 20; // executions of one task that are listed
 const every = 3000;
-const silent = new Set(['sleep', 'ask', 'wait']); // what the engine runs itself writes nothing
+const silent = new Set(['sleep', 'ask', 'wait']); // kinds that the engine runs write nothing
 
 /** @param {import('./execution.js').Shown} p */
 export function TaskLogs({ x }) {

@@ -8,7 +8,7 @@ import { viewsKept } from './executions.js';
 
 /** @typedef {import('../part/views.js').View} View */
 
-/** The views that this browser keeps. */
+/** The views stored in this browser. */
 export const keptViews = () => {
   try {
     return viewsOf(localStorage.getItem(viewsKept));
@@ -25,7 +25,7 @@ export function Views() {
   const here = ordered(route.value.query);
   const current = all.find((v) => ordered(v.query) === here);
   const keep = (/** @type {(all: View[]) => View[]} */ change) => {
-    const views = change(keptViews()); // another tab may have kept one meanwhile
+    const views = change(keptViews()); // another tab may have stored one meanwhile
     set(views);
     try {
       localStorage.setItem(viewsKept, JSON.stringify(views));

@@ -1,4 +1,4 @@
-// Webhooks: where requests from outside come in, and what was refused lately.
+// Webhooks: the endpoints for requests from outside, and the latest refusals.
 import { html } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { useLooked } from '../app/looked.js';

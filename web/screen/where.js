@@ -1,4 +1,4 @@
-// The condition of the list, in the language of docs/finding.md. What is wrong with it is shown beneath the field, at its place.
+// The condition of the list, in the language of docs/finding.md. A fault is shown beneath the field, at its place.
 import { html, h, useLayoutEffect, useState } from '../vendor/preact.js';
 import { Problem } from '../app/api.js';
 import { lazy } from '../app/lazy.js';

@@ -1,4 +1,4 @@
-// Why an execution is where it is, and what would let it go on.
+// Why an execution is in its state, and what would let it continue.
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';

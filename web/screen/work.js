@@ -1,4 +1,4 @@
-// Where work waits and who does it: queues, concurrency keys, workers.
+// Waiting work and its workers: queues, concurrency keys, workers.
 import { html, h, useState } from '../vendor/preact.js';
 import { getJSON } from '../app/api.js';
 import { useLooked } from '../app/looked.js';
