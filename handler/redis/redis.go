@@ -18,7 +18,6 @@ func Broker(url string) handler.Broker { return broker(url) }
 
 type broker string
 
-// Connect implements handler.Broker.
 func (b broker) Connect(ctx context.Context, token string, log *slog.Logger) (handoff.Handoff, func(), error) {
 	return brokerrpc.Connect(string(b), token, func(url string) (*redis.Broker, error) {
 		return redis.Open(ctx, redis.Options{URL: url, Log: log})

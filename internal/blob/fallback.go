@@ -14,7 +14,6 @@ type fallback struct {
 	before Store
 }
 
-// Get implements Store.
 func (f fallback) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	r, err := f.Store.Get(ctx, name, offset)
 	if errors.Is(err, ErrNotFound) {
@@ -23,12 +22,10 @@ func (f fallback) Get(ctx context.Context, name string, offset int64) (io.ReadCl
 	return r, err
 }
 
-// Remove implements Store.
 func (f fallback) Remove(ctx context.Context, prefixes ...string) error {
 	return errors.Join(f.Store.Remove(ctx, prefixes...), f.before.Remove(ctx, prefixes...))
 }
 
-// Sweep implements Sweeper.
 func (f fallback) Sweep(ctx context.Context) error {
 	var all error
 	for _, s := range []Store{f.Store, f.before} {

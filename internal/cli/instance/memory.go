@@ -163,7 +163,6 @@ func (m *memory) name() string {
 	return m.file.Name()
 }
 
-// Earlier implements worker.Memory.
 func (m *memory) Earlier() (flow.ID, time.Time) {
 	id, err := flow.ParseID(flow.SessionPrefix, m.Was.Session)
 	if err != nil {
@@ -195,7 +194,6 @@ func (m *memory) Keep(session flow.ID, until time.Time) error {
 	return nil
 }
 
-// Forget implements worker.Memory.
 func (m *memory) Forget() error {
 	if err := m.file.Truncate(0); err != nil {
 		return fmt.Errorf("write %s: %w", m.file.Name(), err)

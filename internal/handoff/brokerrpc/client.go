@@ -75,10 +75,8 @@ func (c *Client) Random(source func() float64) { c.random = source }
 // Stop ends the client and deletes its reply queue.
 func (c *Client) Stop() { c.correlator.stop() }
 
-// Calls implements handoff.Concurrent.
 func (c *Client) Calls() int { return mostCalls }
 
-// Strays implements handoff.Straying.
 func (c *Client) Strays() <-chan handoff.Stray { return c.strays }
 
 // leftCall is a call of Take that has ended. An answer to it may still come: the call ended without one, or two servers got its
@@ -176,7 +174,6 @@ func (c *Client) leased() time.Duration {
 	return c.lease
 }
 
-// Open implements handoff.Handoff.
 func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	body, err := wire.Encode(s)
 	if err != nil {
@@ -306,7 +303,6 @@ func (c *Client) releasePoller(poller int) {
 	c.pollers[poller] = false
 }
 
-// Close implements handoff.Handoff.
 func (c *Client) Close(ctx context.Context, session flow.ID) error {
 	_, err := c.call(ctx, session, wire.Close, wire.Asked{})
 	if err == nil || errors.Is(err, handoff.ErrSessionLost) {

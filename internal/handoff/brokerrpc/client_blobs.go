@@ -19,7 +19,6 @@ type blobCall struct {
 	From      int64   `json:"from,omitempty"`
 }
 
-// PutBlob implements handoff.BlobCarrier.
 func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery, r io.Reader) (int64, error) {
 	body, err := wire.Encode(blobCall(q))
 	if err != nil {
@@ -40,7 +39,6 @@ func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	return 0, fmt.Errorf("put blob %s: %w", q.Name, unavailable(ctx, err))
 }
 
-// GetBlob implements handoff.BlobCarrier.
 func (c *Client) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery) (io.ReadCloser, error) {
 	body, err := wire.Encode(blobCall(q))
 	if err != nil {

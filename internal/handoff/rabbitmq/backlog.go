@@ -69,7 +69,6 @@ func (f *Broker) unread(ctx context.Context, queue string) (int64, bool, error) 
 	return int64(q.Messages), err == nil, err
 }
 
-// Health implements brokerrpc.Broker.
 func (f *Broker) Health(ctx context.Context) (h brokerrpc.Health, err error) {
 	c, err := f.reading.at(ctx)
 	if err != nil {

@@ -163,7 +163,6 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 // server reports whether this is a server's transport, which makes missing queues.
 func (f *Broker) server() bool { return f.o.Installation != "" }
 
-// Close implements brokerrpc.Broker.
 func (f *Broker) Close() {
 	f.stop()
 	for _, l := range []*link{f.sending, f.reading} {
@@ -185,7 +184,6 @@ func newID() string {
 	return hex.EncodeToString(raw)
 }
 
-// Send implements brokerrpc.Transport.
 func (f *Broker) Send(ctx context.Context, line brokerrpc.Line, body []byte, valid time.Duration) error {
 	m := amqp.Publishing{MessageId: newID(), Body: body, DeliveryMode: amqp.Persistent}
 	if valid > 0 {
@@ -218,7 +216,6 @@ func (f *Broker) send(ctx context.Context, line brokerrpc.Line, m amqp.Publishin
 	return err
 }
 
-// Put implements brokerrpc.Transport.
 func (f *Broker) Put(ctx context.Context, replyQueue string, message []byte) error {
 	err := f.publish(ctx, f.replyQueue(replyQueue), amqp.Publishing{Body: message, DeliveryMode: amqp.Transient})
 	if errors.Is(err, errNoQueue) {

@@ -22,7 +22,6 @@ type replyQueue struct {
 	deliveries <-chan amqp.Delivery // nil: not being read
 }
 
-// ReplyQueue implements brokerrpc.Transport.
 func (f *Broker) ReplyQueue(ctx context.Context) (brokerrpc.ReplyQueue, error) {
 	b := &replyQueue{f: f, name: f.replyQueues + newID()}
 	c, err := f.reading.at(ctx)

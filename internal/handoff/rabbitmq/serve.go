@@ -51,7 +51,6 @@ type counter struct {
 	hand sync.WaitGroup
 }
 
-// Serve implements brokerrpc.Transport.
 func (f *Broker) Serve(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error) {
 	c := &counter{f: f, ctx: ctx, line: line, most: most, room: make(chan struct{}, most), take: take}
 	for failures, silent := 0, 0; ctx.Err() == nil; {

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Backlog implements brokerrpc.Transport.
 func (f *Broker) Backlog(ctx context.Context) (map[brokerrpc.Line]brokerrpc.Depth, error) {
 	if err := f.readClock(ctx); err != nil {
 		return nil, err
@@ -51,7 +50,6 @@ const (
 	deadPage   = 20
 )
 
-// Dead implements brokerrpc.Transport.
 func (f *Broker) Dead(ctx context.Context, do brokerrpc.DeadAction) (all []brokerrpc.DeadLetter, err error) {
 	if err := f.readClock(ctx); err != nil {
 		return nil, err

@@ -83,7 +83,6 @@ func (f *Broker) claimNamespace(ctx context.Context) error {
 	return nil
 }
 
-// Health implements brokerrpc.Broker.
 func (f *Broker) Health(ctx context.Context) (h brokerrpc.Health, err error) {
 	info, err := f.info(ctx)
 	if err != nil {

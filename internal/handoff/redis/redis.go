@@ -176,7 +176,6 @@ func (f *Broker) Send(ctx context.Context, line brokerrpc.Line, body []byte, _ t
 	return nil
 }
 
-// Put implements brokerrpc.Transport.
 func (f *Broker) Put(ctx context.Context, replyQueue string, message []byte) error {
 	key := f.key("to:" + replyQueue)
 	err := f.client.Do(ctx, f.client.B().Arbitrary("XADD").Keys(key).Args("NOMKSTREAM", "MAXLEN", "~", "10000", "*", "m", rueidis.BinaryString(message)).Build()).Error()

@@ -38,7 +38,6 @@ type counter struct {
 	deleting bool
 }
 
-// Serve implements brokerrpc.Transport.
 func (f *Broker) Serve(ctx context.Context, line brokerrpc.Line, most int, take func(context.Context, brokerrpc.Message) error) {
 	c := &counter{f: f, ctx: ctx, line: line, room: make(chan struct{}, most), take: take}
 	var loops sync.WaitGroup

@@ -84,7 +84,6 @@ func (s *server) getBlob(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// PutBlob implements handoff.BlobCarrier.
 func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery, r io.Reader) (int64, error) {
 	calling, w := watch(ctx)
 	defer w.stop()
@@ -112,7 +111,6 @@ func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	return 0, fmt.Errorf("put blob %s: %w", q.Name, lost(ctx, err))
 }
 
-// GetBlob implements handoff.BlobCarrier.
 func (c *Client) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery) (io.ReadCloser, error) {
 	calling, w := watch(ctx)
 	res, err := c.askBlob(calling, http.MethodGet, session, q, http.NoBody)

@@ -53,7 +53,6 @@ func Dial(server, token string) (*Client, error) {
 // Over makes the client's calls use another transport than TCP. It must be called before the first call.
 func (c *Client) Over(t http.RoundTripper) { c.http = &http.Client{Transport: t} }
 
-// Open implements handoff.Handoff.
 func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	var out wire.Opened
 	if err := c.post(ctx, wire.Open, "", s, &out); err != nil {
@@ -106,7 +105,6 @@ func (c *Client) Recall(session flow.ID, secret string) {
 	c.secrets[session] = secret
 }
 
-// Take implements handoff.Handoff.
 func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	for {
 		out, err := c.call(ctx, session, wire.Take, wire.Asked{N: n})
@@ -116,7 +114,6 @@ func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	}
 }
 
-// Close implements handoff.Handoff.
 func (c *Client) Close(ctx context.Context, session flow.ID) error {
 	_, err := c.call(ctx, session, wire.Close, wire.Asked{})
 	if err == nil || errors.Is(err, handoff.ErrSessionLost) {

@@ -108,7 +108,6 @@ func (t *tx) hold(ctx context.Context, l *locks) error {
 	return nil
 }
 
-// LockKnown implements store.Expecter.
 func (t *tx) LockKnown(ids []flow.ID) {
 	if !t.mayWaitFor(ids) {
 		_ = t.giveUp() // the next flush returns it

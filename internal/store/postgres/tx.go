@@ -267,7 +267,6 @@ type clockReading struct {
 // clockKept is how long RecentNow uses a reading. In a second, two clocks that differ by 100 ppm drift apart by 0.1 ms.
 const clockKept = time.Second
 
-// RecentNow implements store.Expecter.
 func (t *tx) RecentNow() (time.Time, bool) {
 	c := t.s.clock.Load()
 	if c == nil || time.Since(c.came) > clockKept {
