@@ -15,17 +15,17 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// archive reads what has ended before retention removes it, for the judgement at the end of the run, and holds what is gone
-// against the retention.
+// archive reads executions that have ended before retention removes them, for the judgement at the end of the run, and checks that
+// retention removes none too early.
 type archive struct {
 	w         *watcher
 	retention time.Duration
 
 	mu    sync.Mutex
-	lives map[string]*life // by execution: what has ended, and in the end what has not
+	lives map[string]*life // by execution: those that have ended, and at the end the others too
 	seen  map[flow.ID]*glimpse
 	gone  map[string]bool // executions that were removed
-	looks [][2]time.Time  // when each look that succeeded began, and had listed what there is
+	looks [][2]time.Time  // for each look that succeeded, when it began and when it had listed everything
 }
 
 // glimpse is what the last look saw of an execution.
@@ -35,10 +35,10 @@ type glimpse struct {
 	at       time.Time // when that look began
 }
 
-// life is an execution as its history tells it.
+// life is an execution with what its history shows.
 type life struct {
 	x        *flow.Execution
-	over     map[int]time.Time // attempt → when it was no worker's any more
+	over     map[int]time.Time // attempt → when no worker held it any more
 	waited   bool              // the first attempt stood in a line
 	admitted time.Time         // when the first attempt was scheduled
 	lost     int
@@ -48,13 +48,13 @@ type life struct {
 
 const (
 	archiveEvery = 300 * time.Millisecond
-	// archiveReaders is how many histories are read at once. One by one, on a machine with ten times the work of its processors, retention
-	// was faster with 1,047 of 3,934.
+	// archiveReaders is how many histories are read at once. With one reader, on a machine with ten times the work of its processors,
+	// retention removed 1,047 of 3,934 histories before they were read.
 	archiveReaders = 4
-	// clockSlack is by how much the test's clock and the database's may differ.
+	// clockSlack bounds the difference between the test's clock and the database's.
 	clockSlack = 100 * time.Millisecond
-	// retentionBound is how long after its time retention may leave an execution: a walk through what has ended comes every
-	// second with the retentions of these tests, and its server may be down, or its database away.
+	// retentionBound is how long after its time retention may leave an execution. With the retentions of these tests a sweep runs every
+	// second, but its server may be down, or its database away.
 	retentionBound = 15 * time.Second
 )
 
@@ -62,7 +62,7 @@ func newArchive(w *watcher) *archive {
 	return &archive{w: w, retention: w.l.retention, lives: map[string]*life{}, seen: map[flow.ID]*glimpse{}, gone: map[string]bool{}}
 }
 
-// run looks at the database again and again until the watcher ends. A look that fails is repeated: the database may be away.
+// run looks at the database again and again until the watcher ends. A failed look is repeated, because the database may be away.
 func (a *archive) run() {
 	tick := time.NewTicker(archiveEvery)
 	defer tick.Stop()
@@ -89,8 +89,8 @@ func (a *archive) run() {
 	}
 }
 
-// look reads every execution that there is, and the history of those that have ended since the last look; the last of all looks
-// reads the others' as well.
+// look reads all executions, and the history of those that have ended since the last look. The last look also reads the histories of the
+// others.
 func (a *archive) look(ctx context.Context, s *postgres.Store, last bool) error {
 	began := time.Now()
 	var all []*flow.Execution
@@ -142,7 +142,7 @@ func (a *archive) look(ctx context.Context, s *postgres.Store, last bool) error 
 			at := time.Now()
 			found.Lock()
 			defer found.Unlock()
-			if a.retention == 0 || at.Before(a.until(x.ID)) { // else a part of it may be gone by now
+			if a.retention == 0 || at.Before(a.until(x.ID)) { // otherwise a part of it may be gone by now
 				a.lives[x.ID.String()] = k
 			}
 			return nil
@@ -151,15 +151,15 @@ func (a *archive) look(ctx context.Context, s *postgres.Store, last bool) error 
 	return reads.Wait()
 }
 
-// until is the earliest moment at which retention may remove an execution: its tree's top must have ended a retention ago.
+// until returns the earliest moment at which retention may remove an execution: the top of its tree must have ended one retention earlier.
 func (a *archive) until(id flow.ID) time.Time {
 	g := a.seen[id]
 	for a.seen[g.parent] != nil {
 		g = a.seen[g.parent]
 	}
 	if g.finished.IsZero() {
-		// It was recorded as ended after that look, but it may have ended before: a report says when, and one that a silent
-		// connection held up is recorded up to worksAgain later.
+		// Its end was recorded after that look, but may be earlier: the report holds the time of the end, and a report held up by a silent
+		// connection is recorded up to worksAgain later.
 		return g.at.Add(a.retention - worksAgain)
 	}
 	return g.finished.Add(a.retention)
@@ -174,23 +174,22 @@ func (a *archive) removed(id flow.ID, at time.Time) {
 	}
 }
 
-// listed reports whether a look has listed an execution. What it was is not known when retention removed it before its
-// history was read, and when it was still there after its retention: its history may then have been read in part, and
-// is not judged.
+// listed reports whether a look has listed an execution. Its history is unknown when retention removed it before it was read. It is also
+// unknown when the execution was still there after its retention: its history may then have been read in part, and is not judged.
 func (a *archive) listed(execution string) bool {
 	id, err := flow.ParseID(flow.ExecutionPrefix, execution)
 	return err == nil && a.seen[id] != nil
 }
 
-// unseen reports whether an execution of which an attempt began at that moment may have been removed between two looks:
-// the database may have been away for longer than the retention.
+// unseen reports whether an execution with an attempt that began at that moment may have been removed between two looks: the database may
+// have been away for longer than the retention.
 func (a *archive) unseen(began time.Time) bool {
 	return a.retention > 0 && !slices.ContainsFunc(a.looks, func(l [2]time.Time) bool {
 		return l[0].After(began.Add(clockSlack)) && l[1].Add(clockSlack).Before(began.Add(a.retention))
 	})
 }
 
-// forgotten reports whether the idempotency key of an execution was forgotten with it before another was submitted with it.
+// forgotten reports whether retention removed an execution with its idempotency key before another was submitted under that key.
 func (a *archive) forgotten(id, by string) bool {
 	old, next := a.lives[id], a.lives[by]
 	if old == nil {
@@ -209,7 +208,7 @@ func (a *archive) missed() (n int) {
 	return n
 }
 
-// await waits until retention has removed what it may, and demands that it has removed something.
+// await waits until retention has removed what it may remove, and fails the test if it removed nothing.
 func (a *archive) await(t *testing.T) {
 	t.Helper()
 	late := func() (late []flow.ID) {
@@ -230,7 +229,7 @@ func (a *archive) await(t *testing.T) {
 	})
 }
 
-// readLife reads an execution, its history and its tasks; nil when it is gone.
+// readLife reads an execution, its history and its tasks. It returns nil when the execution is gone.
 func (w *watcher) readLife(ctx context.Context, s *postgres.Store, id flow.ID) (*life, error) {
 	x, err := s.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {

@@ -43,13 +43,13 @@ func one(t *testing.T, args ...string) (p *part, addr, dsn string, toStore *prox
 	return p, addr, dsn, toStore
 }
 
-// ready waits until a server is.
+// ready waits until a server is ready.
 func ready(t *testing.T, c *client.Client) {
 	t.Helper()
 	until(t, "the server is ready", func() bool { return c.Ready(t.Context()) == nil })
 }
 
-// patience is how long a condition may take to come true: with 30 programs on two processors a server takes half a minute to start.
+// patience bounds how long a condition may take to become true: with 30 programs on two processors a server takes half a minute to start.
 const patience = 3 * time.Minute
 
 func until(t *testing.T, what string, so func() bool) {
@@ -66,7 +66,7 @@ func until(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// Workers that may not, cannot or pretend are refused and logged, and change nothing.
+// Workers with a wrong token, a wrong version or a forged session are refused and logged, and change nothing.
 func TestBadWorkers(t *testing.T) {
 	t.Parallel()
 	const token = "sesame-opens-the-door"
@@ -90,7 +90,7 @@ func TestBadWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := honest.Renew(ctx, id); err != nil { // a busy machine may have taken half of the lease by now
+	if _, err := honest.Renew(ctx, id); err != nil { // a busy machine may have used half of the lease by now
 		t.Fatal(err)
 	}
 	work, err := honest.Take(ctx, id, 1)
@@ -149,7 +149,7 @@ func TestBadWorkers(t *testing.T) {
 		t.Errorf("input of a stolen execution: %+v, %v", in, err)
 	}
 	if err := thief.Log(ctx, own, []flow.LogChunk{{Execution: work[0].Execution, Attempt: 1, Seq: 1, Stream: "stdout", At: time.Now(), Data: []byte("lies"), Size: 4}}); err != nil {
-		t.Errorf("log of a stolen execution: %v", err) // it is dropped: who is late with its last words has done nothing wrong
+		t.Errorf("log of a stolen execution: %v", err) // the log is dropped without an error: sending the last log late is not a fault
 	}
 	if after := rowsOf(t, dsn); after != before {
 		t.Errorf("the rows were\n%s and are\n%s", before, after)
@@ -177,7 +177,7 @@ func TestBadWorkers(t *testing.T) {
 	}
 }
 
-// rowsOf is everything that executions consist of, as text.
+// rowsOf returns all rows of executions, as text.
 func rowsOf(t *testing.T, dsn string) string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -195,8 +195,8 @@ func rowsOf(t *testing.T, dsn string) string {
 	return all
 }
 
-// While the database is away a server says so, submitters are asked to come back, and what is running goes on; when it is
-// back nothing is lost and nothing is done again.
+// While the database is away, a server reports it, submitters are asked to try again, and running work goes on. When the database is back,
+// nothing is lost and nothing runs twice.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	_, addr, dsn, toStore := one(t)
@@ -239,8 +239,8 @@ func TestDatabaseAway(t *testing.T) {
 	check(t, dsn, l, nil, nil)
 }
 
-// Each thing that can be wrong with a database has a message of its own at the start. The exit code is 2 where only a change
-// helps, and 1 where another start may succeed.
+// Each fault of a database has its own message at the start. The exit code is 2 where only a change helps, and 1 where another start may
+// succeed.
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	db := shared(t)
@@ -320,7 +320,7 @@ func refusedStart(t *testing.T, path, dsn string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// The schema is looked at without being changed, brought up to date once, and every row of it can be checked.
+// pawl migrate status does not change the schema, pawl migrate brings it up to date once, and every row of it can be checked.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	db := shared(t)
@@ -335,7 +335,7 @@ func TestMigrate(t *testing.T) {
 	pawl := func(want int, say string, args ...string) {
 		t.Helper()
 		cmd := exec.Command(path, append(args, "--store", dsn, "--state-dir", t.TempDir())...)
-		out, _ := cmd.CombinedOutput() // the exit code says it
+		out, _ := cmd.CombinedOutput() // the exit code reports it
 		if cmd.ProcessState.ExitCode() != want || !bytes.Contains(out, []byte(say)) {
 			t.Errorf("pawl %s: exit code %d, want %d and %q:\n%s", strings.Join(args, " "), cmd.ProcessState.ExitCode(), want, say, out)
 		}
@@ -343,7 +343,7 @@ func TestMigrate(t *testing.T) {
 	pawl(0, "not yet", "migrate", "status")
 	pawl(0, "not applied yet", "doctor", "--runtime", "process")
 	pawl(2, "run pawl migrate up", "doctor", "--verify")
-	pawl(0, "not yet", "migrate", "status") // nobody has changed anything
+	pawl(0, "not yet", "migrate", "status") // the status command has changed nothing
 	pawl(0, "0001_base", "migrate", "up")
 	pawl(0, "0001_base", "migrate", "up") // again
 	pawl(0, "every promise holds", "doctor", "--runtime", "process")

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// Different batches with one idempotency key that come to two replicas at once: one is accepted as a whole, of the others
-// nothing is stored, and the same batch gives the same executions at either replica.
+// When different batches with one idempotency key reach two replicas at once, one is accepted as a whole and nothing of the others is
+// stored. The same batch gives the same executions at either replica.
 func TestBatchesWithOneKey(t *testing.T) {
 	dsn := shared(t).named(t)
 	running, halt := context.WithCancel(context.Background())
@@ -91,7 +91,7 @@ func skipped(ids []flow.ID) (n int) {
 	return n
 }
 
-// oneBatch submits a batch. Of body 1 the first item is refused, so that another one is the first that is accepted.
+// oneBatch submits a batch. In body 1 the first item is refused, so that the first accepted item is another one.
 func oneBatch(ctx context.Context, e *engine.Engine, key string, body, size int) ([]flow.ID, error) {
 	subs := make([]engine.Submission, size)
 	for i := range subs {

@@ -27,7 +27,7 @@ var (
 	hooksFlag = flag.Int("chaos.hooks", 0, "how many requests to a webhook come each second, each sent one to three times; 0: 10, with -chaos.long 50")
 )
 
-// rates are how many ticks and hooks there are each second.
+// rates returns how many ticks and hooks there are each second.
 func rates() (beats, hooks int) {
 	beats, hooks = 10, 10
 	if *long {
@@ -45,14 +45,14 @@ func rates() (beats, hooks int) {
 const (
 	hookSecret = "the secret of the chaos" // of the webhook
 	hookVar    = "CHAOS_HOOK"
-	hookRuns   = 5 // a rule runs on one of so many hooks
-	hookBatch  = 7 // another one gathers so many, or those of half a second
+	hookRuns   = 5 // a rule runs on one hook of so many
+	hookBatch  = 7 // another rule gathers so many hooks, or those of half a second
 )
 
 // hookSettings lets servers read the webhook's secret.
 var hookSettings = []string{hookVar + "=" + hookSecret, "PAWL_WEBHOOK_SECRETS=" + hookVar + "@hooks"}
 
-// beats are schedules that fire each second, and a webhook; what servers have acknowledged of its requests.
+// beats are schedules that fire each second, and a webhook with the requests that servers have acknowledged.
 type beats struct {
 	names []string
 	sites []string // addresses of the servers
@@ -60,10 +60,10 @@ type beats struct {
 	mu       sync.Mutex
 	hooks    map[string]string // signal, by delivery
 	sent     map[string]int    // the number in a delivery's body
-	requests int               // acknowledged, with those that were sent again
+	requests int               // acknowledged, including repeated ones
 	began    time.Time         // of the schedules
 	rested   time.Time         // when they were paused
-	hooked   time.Duration     // for how long requests have come
+	hooked   time.Duration     // for how long requests were sent
 }
 
 // beat defines schedules, and a webhook with a rule.
@@ -97,7 +97,7 @@ run: {action: noop, input: {all: "${{ signals.map(s, s.data.n) }}"}}
 
 var errHeld = errors.New("a window holds signals")
 
-// rest pauses the schedules and awaits the end of the last window, so that everything can end.
+// rest pauses the schedules and waits for the end of the last window, so that everything can end.
 func (l *load) rest() {
 	l.beats.rested = time.Now()
 	for _, name := range l.beats.names {
@@ -115,7 +115,7 @@ func (l *load) rest() {
 	})
 }
 
-// deliver sends one request to the webhook until it is accepted, and then again, at any server, as providers do.
+// deliver sends one request to the webhook until it is accepted, and then again at any server, as providers do.
 func (l *load) deliver(i int) {
 	b := l.beats
 	id := fmt.Sprintf("delivery-%06d", i)
@@ -163,8 +163,8 @@ func (l *load) deliver(i int) {
 	}
 }
 
-// hook sends requests to the webhook until stop is closed: each of them a second, also while earlier requests have no
-// answer yet, as providers send theirs. With 512 under way the next request waits until one of these is answered.
+// hook sends each requests a second to the webhook until stop is closed, without waiting for earlier answers, as providers do. With 512
+// requests under way it waits for one of their answers.
 func (l *load) hook(stop <-chan struct{}, each int) {
 	const most = 512
 	var all sync.WaitGroup
@@ -192,8 +192,8 @@ func (l *load) hook(stop <-chan struct{}, each int) {
 	}
 }
 
-// beats: each time of a schedule is fired once or missed, as far as retention has left its ticks; and each request to the webhook that was
-// acknowledged is one signal, with what the rule makes of it.
+// beats: each time of a schedule is fired once or missed, as far as retention has left its ticks; each acknowledged request to the webhook
+// is one signal, and the rule has acted on it.
 func (v *verdicts) beats(s *postgres.Store, l *load, archive *archive) {
 	if l.beats == nil {
 		return
@@ -253,7 +253,7 @@ func (v *verdicts) beats(s *postgres.Store, l *load, archive *archive) {
 	}
 }
 
-// beat looks at the ticks of a schedule that retention has left, and returns about how many nominal times have been decided in all.
+// beat checks the ticks of a schedule that retention has left, and returns about how many nominal times have been decided in all.
 func (v *verdicts) beat(s *postgres.Store, name string, since time.Time, archive *archive) int {
 	k, err := s.Schedule(v.t.Context(), name)
 	if err != nil {

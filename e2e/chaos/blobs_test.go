@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// elsewhere is two servers without workers on one database, and a worker that speaks to the second.
+// elsewhere is two servers without workers on one database, and a worker that is connected to the second server.
 type elsewhere struct {
 	t        *testing.T
 	clients  [2]*client.Client
@@ -69,7 +69,7 @@ func (e *elsewhere) count(table string) (n int) {
 
 var roomy = api.CodeLimits{Wall: api.Duration(2 * time.Minute), Output: 16 << 20, Disk: 1 << 30}
 
-// begin submits a program at the first server.
+// begin submits a program to the first server.
 func (e *elsewhere) begin(c api.Code, attempts int) *api.Execution {
 	e.t.Helper()
 	c.Language, c.Limits = "bash", roomy
@@ -98,7 +98,7 @@ func (e *elsewhere) end(id string, attempt int) (blob string) {
 	return r.Files[0].Blob
 }
 
-// file fetches the file at a server.
+// file fetches the file from a server.
 func (e *elsewhere) file(server int, id string) []byte {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
@@ -114,7 +114,7 @@ func (e *elsewhere) file(server int, id string) []byte {
 	return b
 }
 
-// cli is what a command prints when it asks a server.
+// cli returns the output of a command that asks a server.
 func (e *elsewhere) cli(server int, args ...string) []byte {
 	e.t.Helper()
 	path, err := programtest.Pawl("failpoints")
@@ -131,7 +131,7 @@ func (e *elsewhere) cli(server int, args ...string) []byte {
 	return out
 }
 
-// numbers is what seq 1 N writes, cut at a size.
+// numbers returns the output of seq 1 N, cut at a size.
 func numbers(size int) []byte {
 	var b bytes.Buffer
 	for n := 1; b.Len() < size; n++ {
@@ -140,8 +140,8 @@ func numbers(size int) []byte {
 	return b.Bytes()[:size]
 }
 
-// What a worker elsewhere has written and collected comes back byte for byte from the server that it never spoke to, and
-// is the input of the next; wherever blobs lie, the worker gets at them through its server.
+// The output and files of a remote worker come back byte for byte from the server that it never spoke to, and can be the input of the next
+// program. Wherever blobs are stored, the worker reads them through its server.
 func TestBlobsEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string][]string{"in the database": nil, "in a directory": {"--blobs", t.TempDir()}} {
@@ -186,7 +186,7 @@ func TestBlobsEverywhere(t *testing.T) {
 				t.Errorf("pawl logs gives %d bytes, or others", len(got))
 			}
 
-			// Another's blob is out of reach for who does not name it.
+			// A program that names a missing blob fails, and gets no other execution's blob.
 			denied := e.begin(api.Code{Source: "cat in.bin", Files: map[string]api.Content{"in.bin": {Blob: "files/ex_00000000000000000000000010/1/0"}}}, 1)
 			x, err := e.clients[0].Wait(t.Context(), denied.ID)
 			if err != nil || x.Status != api.Failed || !strings.Contains(x.Error.Message, "there is none of that name") {
@@ -196,8 +196,8 @@ func TestBlobsEverywhere(t *testing.T) {
 	}
 }
 
-// What a server's own worker has collected and written is shown by the other servers, and is the input of a worker
-// elsewhere; nothing of it lies in a state directory.
+// The other servers show the output and files of one server's own worker, and a remote worker can use them as input; its state directory
+// holds none of them.
 func TestBlobsOfAServersWorker(t *testing.T) {
 	t.Parallel()
 	e := startElsewhere(t)
@@ -233,7 +233,7 @@ func TestBlobsOfAServersWorker(t *testing.T) {
 
 const (
 	thirtyMegabytes = "seq 1 9000000 | head -c 30000000 > big.bin"
-	// uploadPause before every 64 KB at the most makes such an upload last two seconds at least.
+	// A pause of uploadPause before at most every 64 KB makes such an upload last at least two seconds.
 	uploadPause = 5 * time.Millisecond
 )
 
@@ -252,8 +252,7 @@ func (e *elsewhere) underWay() {
 	}
 }
 
-// A worker that is killed while it sends a file leaves nothing that a sweep does not remove, and the next attempt's file
-// is whole.
+// After a worker is killed while it sends a file, a sweep removes everything that it left, and the next attempt's file is whole.
 func TestUploadKilled(t *testing.T) {
 	t.Parallel()
 	e := startElsewhere(t)
@@ -276,7 +275,7 @@ func TestUploadKilled(t *testing.T) {
 	if _, err := e.db.Exec(t.Context(), `UPDATE pawl.blob_loose SET until = clock_timestamp()`); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(3 * time.Minute) // a sweep comes every minute
+	deadline := time.After(3 * time.Minute) // a sweep runs every minute
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for e.count("blob_loose") > 0 {
@@ -291,8 +290,8 @@ func TestUploadKilled(t *testing.T) {
 	}
 }
 
-// An upload that a database goes away from is begun again when it is back, and so is one whose way to the server breaks:
-// nothing is lost, and the attempt is the first.
+// An upload starts again when the database comes back after an outage, or when its connection to the server breaks: nothing is lost, and it
+// is still the first attempt.
 func TestUploadInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]func(*elsewhere) *proxy{

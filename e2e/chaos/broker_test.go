@@ -20,7 +20,7 @@ type outageBroker interface {
 	Signal(os.Signal)
 }
 
-// brokerFaults are those of the broker, where there is one.
+// brokerFaults are the faults of the broker, if there is one.
 func (c *cluster) brokerFaults() []fault {
 	freeze := func(least, most time.Duration) func(*cluster, *rand.Rand) string {
 		return func(c *cluster, r *rand.Rand) string {

@@ -1,5 +1,5 @@
-// Package chaos runs Pawl as it runs in production, several servers and workers on one PostgreSQL, takes its parts down
-// again and again, and checks afterwards that nothing was lost, done out of turn or done twice.
+// Package chaos runs Pawl as in production, several servers and workers on one PostgreSQL. It takes parts down again and again, and checks
+// afterwards that nothing was lost, done out of order or done twice.
 package chaos
 
 import (
@@ -35,21 +35,21 @@ var (
 
 const lease = 3 * time.Second
 
-// cluster is everything that can be taken down.
+// cluster is everything that the test can take down.
 type cluster struct {
 	t         *testing.T
 	db        *database
 	dsn       string
 	servers   []*part
-	workers   []*part // elsewhere; the servers have some of their own
+	workers   []*part // remote workers; the servers have workers of their own
 	toStore   []*proxy
-	balance   *proxy       // what clients talk to
-	toWork    []*proxy     // what each worker elsewhere talks to
-	transport outageBroker // the broker; nil: the workers elsewhere talk to the servers
+	balance   *proxy       // the load balancer, which clients connect to
+	toWork    []*proxy     // one for each remote worker's connection
+	transport outageBroker // the broker; nil when the remote workers connect to the servers
 	addrs     []string
 	lasting   lasting
 	load      *load
-	drains    int // processes that ended in good order
+	drains    int // processes that shut down in good order
 	silent    int // times that a server's connections fell silent
 }
 
@@ -113,13 +113,12 @@ func tail(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// TestChaos takes parts down while work comes in. What it does follows from the seed; when the parts get to what they do
-// does not.
+// TestChaos takes parts down while work comes in. The faults follow from the seed; the moments at which the parts reach them do not.
 func TestChaos(t *testing.T) {
 	chaos(t, *broker, *cycles)
 }
 
-// TestChaosBehindBrokers does the same with each broker between the servers and the workers elsewhere.
+// TestChaosBehindBrokers does the same with each broker between the servers and the remote workers.
 func TestChaosBehindBrokers(t *testing.T) {
 	if *long || *broker != "" {
 		t.Skip("-chaos.long or -chaos.broker is set: TestChaos runs with the broker that is named, and no others")
@@ -202,10 +201,10 @@ func chaos(t *testing.T, broker string, cycles int) {
 	}
 }
 
-// limits are those of the keys that the load uses, and of what each foreach has in flight.
+// limits are the limits of the keys that the load uses, and of the open items of each foreach.
 var limits = map[string]int{"first": 1, "pair": 2, "each": 3, "last": 2}
 
-// moments counts how often processes died at the moment they were given.
+// moments counts how often a process died at each moment that a fault gave it.
 func (c *cluster) moments() map[string]int {
 	died := map[string]int{}
 	for _, p := range append(c.servers, c.workers...) {
@@ -223,8 +222,8 @@ func (c *cluster) moments() map[string]int {
 	return died
 }
 
-// rest lets processes die at the moments at which chance let none die: a process that waits for its thirtieth answer is
-// often killed before.
+// rest lets processes die at the moments that the random faults have left out: a process that waits for its thirtieth answer is often
+// killed before.
 func (c *cluster) rest() {
 	servers, workers := failpoint.All()
 	if c.transport != nil { // no worker is answered over HTTP
@@ -256,7 +255,8 @@ func (c *cluster) rest() {
 	}
 }
 
-// quiesce waits until everything that was accepted has ended, however much that is: it gives up when for three minutes no less is left.
+// quiesce waits until every accepted execution has ended, however many there are. It fails when the number of open ones has not fallen for
+// three minutes.
 func (c *cluster) quiesce(l *load) {
 	c.t.Helper()
 	const said = 20

@@ -22,7 +22,7 @@ type try struct {
 	attempt   int
 }
 
-// effect is what the ledger says of one attempt.
+// effect is what the ledger holds of one attempt.
 type effect struct {
 	begun, ended int
 	begin, end   time.Time
@@ -73,7 +73,7 @@ func readLedger(t *testing.T, path string) map[try]*effect {
 	return all
 }
 
-// verdicts counts, by invariant, what was looked at and what was wrong.
+// verdicts counts, by invariant, the checks and the failures.
 type verdicts struct {
 	t      *testing.T
 	looked map[int]int
@@ -101,7 +101,7 @@ func (v *verdicts) print() {
 	v.t.Logf("held, by invariant:%s", b.String())
 }
 
-// check looks at the rows, the histories and the ledger, once everything has ended.
+// check checks the rows, the histories and the ledger, once everything has ended.
 func check(t *testing.T, dsn string, l *load, limits map[string]int, w *watcher) {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), dsn, postgres.Options{})
@@ -160,11 +160,11 @@ func check(t *testing.T, dsn string, l *load, limits map[string]int, w *watcher)
 	}
 }
 
-// cancelBound is how long after its acknowledgement a cancelled execution may still be there: until its owner, which may be
-// gone, has lost its lease, on a database that may be away.
+// cancelBound is how long after its acknowledgement a cancelled execution may stay open: its owner may be gone and must first lose its
+// lease, on a database that may be away.
 const cancelBound = 8 * lease
 
-// submissions: everything that was accepted is there and ended as it should.
+// submissions: every accepted execution exists and ended as it should.
 func (v *verdicts) submissions(l *load, archive *archive) {
 	keys := map[string]*accepted{}
 	for _, a := range l.all {
@@ -200,7 +200,7 @@ func (v *verdicts) submissions(l *load, archive *archive) {
 	}
 }
 
-// workflows: each task's items exist once, and only where they may.
+// workflows: each task's items exist once, and only those that should.
 func (v *verdicts) workflows(lives map[string]*life) {
 	want := map[string]map[string]int{
 		"mixed":  {"start": 1, "each": 6, "again": 1, "nap": 1, "keyed": 1, "join": 1},
@@ -229,7 +229,7 @@ func (v *verdicts) workflows(lives map[string]*life) {
 	}
 }
 
-// nothingLeft: no event waits for a gap to close, and no slot is held.
+// nothingLeft: no event waits for an earlier one to arrive, and no slot is held.
 func (v *verdicts) nothingLeft(s *postgres.Store) {
 	v.saw(35)
 	sum, err := s.Survey(context.Background())
@@ -241,7 +241,7 @@ func (v *verdicts) nothingLeft(s *postgres.Store) {
 	}
 }
 
-// effects: no attempt ran twice, none is unknown, and what completed was done.
+// effects: no attempt ran twice, each is known, and each completed attempt had its effect.
 func (v *verdicts) effects(ledger map[try]*effect, archive *archive) {
 	for k, e := range ledger {
 		v.saw(3)
@@ -267,14 +267,14 @@ func (v *verdicts) effects(ledger map[try]*effect, archive *archive) {
 	}
 }
 
-// span is when an attempt was at work while it was its worker's to do so.
+// span is the time in which an attempt was at work while its worker held it.
 type span struct {
 	from, to time.Time
 	who      try
 }
 
-// limits: at no moment more attempts of a key were at work than its limit. What a worker goes on doing after its lease has
-// ended, because it cannot know, is nobody's any more and does not count.
+// limits: at no moment were more attempts of a key at work than its limit. Work that a worker continues after the end of its lease, which
+// it cannot know yet, does not count.
 func (v *verdicts) limits(ledger map[try]*effect, lives map[string]*life, limits map[string]int) {
 	byTag := map[string][]span{}
 	for k, e := range ledger {
@@ -316,8 +316,8 @@ func (v *verdicts) limits(ledger map[try]*effect, lives map[string]*life, limits
 	}
 }
 
-// lines: who was submitted earlier under a key, and waited, is admitted earlier. A transaction's time is that of its
-// beginning, so two that follow each other at once may carry their times the other way round.
+// lines: an execution that was submitted earlier under a key, and waited, is admitted earlier. The time of a transaction is the time of its
+// begin, so the times of two adjacent transactions may be in reverse order.
 func (v *verdicts) lines(l *load, lives map[string]*life) {
 	const slack = time.Second
 	var latest time.Time

@@ -37,8 +37,9 @@ tasks:
   second: {needs: [first], action: noop} # the server's worker may run it at each death, and these attempts do not count
 `
 
-// A workflow, a schedule and a rule that end the process whenever they are evaluated, as a stack overflow does, are left out after
-// crashloop.Most deaths each: the workflow fails, the schedule pauses, the rule fails, each with the reason, and all else goes on.
+// A workflow, a schedule and a rule end the process whenever they are evaluated, as a stack overflow does. After crashloop.Most deaths
+// each, servers no longer evaluate them: the workflow fails, the schedule pauses, the rule fails, each with the reason, and all other work
+// goes on.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { crashLoops(t, "sqlite") })
@@ -54,7 +55,7 @@ func crashLoops(t *testing.T, dsn string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// within tries something until it is so; calls fail while the server is away.
+	// within repeats is until it returns true; its calls fail while the server is away.
 	within := func(what string, is func() bool) {
 		t.Helper()
 		for ends := time.Now().Add(patience); !is(); <-time.After(50 * time.Millisecond) {
@@ -93,7 +94,7 @@ func crashLoops(t *testing.T, dsn string) {
 		}
 		return err == nil && x.Status == api.Completed
 	})
-	submit("noop") // its end is a signal that the rule is about
+	submit("noop") // its end is a signal that the rule matches
 	within("the rule's failure", func() bool {
 		for k, err := range c.AllEnforcements(t.Context(), client.EnforcementFilter{Rule: "poison"}) {
 			if err == nil && k.Reason != nil && strings.Contains(k.Reason.Message, "ended 3 times in a row") {

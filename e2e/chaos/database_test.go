@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// asServer runs a program of PostgreSQL's as the server's user.
+// asServer runs one of PostgreSQL's programs as the server's user.
 func (d *database) asServer(t *testing.T, program string, args ...string) error {
 	t.Helper()
 	bin, err := os.ReadFile(filepath.Join(d.state, "bin"))
@@ -62,7 +62,7 @@ func (d *database) standby(t *testing.T) string {
 	return through(d.dsn, "127.0.0.1:"+port)
 }
 
-// roomForServer is a directory that does not exist yet, where the server's user may make it; it is gone when the test ends.
+// roomForServer returns a path at which the server's user can create a directory, which is removed when the test ends.
 func (d *database) roomForServer(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(filepath.Dir(d.state), "room-")
@@ -81,7 +81,7 @@ func (d *database) roomForServer(t *testing.T) string {
 	return filepath.Join(dir, "data")
 }
 
-// unready waits until a server says why it is not ready.
+// unready waits until a server gives this reason for not being ready.
 func unready(t *testing.T, c *client.Client, why string) {
 	t.Helper()
 	last := ""
@@ -97,8 +97,8 @@ func unready(t *testing.T, c *client.Client, why string) {
 	})
 }
 
-// A standby is refused at the start, and when an address comes to mean one while a server runs, it says so and is not
-// ready; back at the primary everything goes on.
+// A standby is refused at the start. When an address begins to lead to a standby while a server runs, the server reports it and is not
+// ready; back at the primary, everything goes on.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	db := own(t)
@@ -147,7 +147,7 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// target makes the proxy lead somewhere else, and cuts what leads to where it led.
+// target makes the proxy lead to another address, and cuts the connections to the old one.
 func (p *proxy) target(address string) {
 	p.mu.Lock()
 	p.targets = []string{address}
@@ -156,7 +156,7 @@ func (p *proxy) target(address string) {
 	p.setCut(false)
 }
 
-// A disk that is full, in truth: a small file system is filled beside the tables.
+// The disk is really full: the test fills a small file system beside the tables.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -183,7 +183,7 @@ func TestFullDisk(t *testing.T) {
 		db.execute(t, "DROP DATABASE IF EXISTS roomy WITH (FORCE)", "DROP DATABASE IF EXISTS late WITH (FORCE)", "DROP DATABASE IF EXISTS never WITH (FORCE)", "DROP TABLESPACE small")
 	})
 	dsn, late := withPath(db.dsn, "roomy"), withPath(db.dsn, "late")
-	(&database{dsn: late}).execute(t, "SELECT 1") // the server keeps notes beside a database that was used
+	(&database{dsn: late}).execute(t, "SELECT 1") // the server keeps its notes beside a database that was used
 	addr, dir := "127.0.0.1:"+programtest.FreePort(t), t.TempDir()
 	run(t, dir, "server", "server", "--listen", addr, "--state-dir", filepath.Join(dir, "state"), "--store", dsn, "--runtime", "process", "--slots", "2", "--grace", "1s")
 	c := connect(t, addr)
@@ -197,7 +197,7 @@ func TestFullDisk(t *testing.T) {
 	}
 
 	ballast := filepath.Join(disk, "ballast")
-	out, _ := exec.Command("dd", "if=/dev/zero", "of="+ballast, "bs=64k").CombinedOutput() // until there is no space
+	out, _ := exec.Command("dd", "if=/dev/zero", "of="+ballast, "bs=64k").CombinedOutput() // until no space is left
 	if !strings.Contains(string(out), "No space left") {
 		t.Fatalf("the disk is not full: %s", out)
 	}
@@ -211,7 +211,7 @@ func TestFullDisk(t *testing.T) {
 	if out, code := refusedStart(t, path, withPath(db.dsn, "never")); code != 1 || !strings.Contains(out, "refuses every connection") || !strings.Contains(out, "full disk") {
 		t.Errorf("start on a database that was never used: exit code %d: %s", code, out)
 	}
-	// What still fits into pages that are there is taken; sooner or later nothing is.
+	// The database accepts what still fits into existing pages; at some point it accepts nothing more.
 	large := fmt.Sprintf(`{"action":"noop","input":{"a":%q}}`, strings.Repeat("x", 100_000))
 	var accepted []string
 	until(t, "a submission is refused", func() bool {
@@ -245,7 +245,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A server of an old version is refused by its version. There is none to be had, so one is played.
+// A server of an old version is refused by its version. No such server is available, so the test plays one.
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	shared(t)
@@ -273,7 +273,7 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
-// playOld speaks as much of PostgreSQL's protocol as it takes to be asked for a version.
+// playOld speaks enough of PostgreSQL's protocol to be asked for its version.
 func playOld(c net.Conn) {
 	defer c.Close()
 	b := pgproto3.NewBackend(c, c)
@@ -309,7 +309,7 @@ func playOld(c net.Conn) {
 	}
 }
 
-// Whatever is taken from a running server's database user, /readyz names it, and the server is back when it is given back.
+// Whichever right a running server's database user loses, /readyz names it, and the server is ready again when the right is back.
 func TestNotReady(t *testing.T) {
 	t.Parallel()
 	db := shared(t)
@@ -327,7 +327,7 @@ func TestNotReady(t *testing.T) {
 	u.User = url.User(role)
 	addr, dir := "127.0.0.1:"+programtest.FreePort(t), t.TempDir()
 	p := run(t, dir, "server", "server", "--listen", addr, "--state-dir", filepath.Join(dir, "state"), "--store", u.String(), "--runtime", "process", "--slots", "2", "--grace", "1s")
-	t.Cleanup(func() { p.end(syscall.SIGKILL) }) // before its role goes
+	t.Cleanup(func() { p.end(syscall.SIGKILL) }) // before its role is dropped
 	c := connect(t, addr)
 	ready(t, c)
 	leave := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + role + "'"
@@ -343,7 +343,7 @@ func TestNotReady(t *testing.T) {
 		(&database{dsn: dsn}).execute(t, f.give, leave)
 		ready(t, c)
 		var x *api.Execution
-		until(t, "it takes work again after "+f.name, func() (so bool) { // connections that were ended are found one by one
+		until(t, "it takes work again after "+f.name, func() (so bool) { // ended connections are found one by one
 			var err error
 			x, err = c.Submit(t.Context(), api.Submission{Action: "noop"})
 			return err == nil

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/failpoint"
 )
 
-// fault is something that goes wrong. What it draws it draws before it returns; what it does may last longer, beside the
-// faults that follow.
+// fault is something that goes wrong. It draws its random values before it returns; its effect may last longer, beside the faults that
+// follow.
 type fault struct {
 	name   string
 	weight int
@@ -26,7 +26,7 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 
 func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
-// crash lets the next life of a part end at a moment.
+// crash lets the next process of a part end at a moment.
 func crash(r *rand.Rand, p *part, moments []string) string {
 	m := fmt.Sprintf("%s:%d", pick(r, moments), 1+r.IntN(30))
 	p.kill(0, failpoint.Variable+"="+m)
@@ -96,14 +96,14 @@ func faults() []fault {
 	return all
 }
 
-// lasting are the faults under way: at most one on the same target.
+// lasting holds the faults under way, at most one for each target.
 type lasting struct {
 	mu  sync.Mutex
 	on  map[any]bool
 	all sync.WaitGroup
 }
 
-// during does something to a target for a while, beside what else happens.
+// during does something to a target for a while, beside other faults.
 func (l *lasting) during(target any, d time.Duration, begin, end func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,7 @@ func (l *lasting) during(target any, d time.Duration, begin, end func()) bool {
 
 const already = "is under way already"
 
-// freeze stops a process for a while, as a host that swaps or a laptop that sleeps would. It may be killed meanwhile.
+// freeze stops a process for a while, as on a host that swaps or a laptop that sleeps. The process may be killed meanwhile.
 func (c *cluster) freeze(p *part, d time.Duration) string {
 	if !c.lasting.during(p, d, func() { p.signal(syscall.SIGSTOP) }, func() { p.signal(syscall.SIGCONT) }) {
 		return already
@@ -149,8 +149,8 @@ func (c *cluster) slow(p *proxy, by, d time.Duration) string {
 	return fmt.Sprintf("by %s for %s", by.Round(time.Millisecond), d.Round(time.Millisecond))
 }
 
-// silence lets a server's connections to the database fall silent, as a fail-over does, and demands that the server works
-// again in time. Nothing else may go wrong with it meanwhile.
+// silence makes a server's database connections fall silent, as a fail-over does, and checks that the server works again in time. No other
+// fault may hit the server meanwhile.
 func (c *cluster) silence(server int) string {
 	c.lasting.all.Wait()
 	works := func(when string) (time.Duration, bool) {
@@ -173,12 +173,12 @@ func (c *cluster) silence(server int) string {
 
 const (
 	grace = 2 * time.Second
-	// drained is how long a process may take to end that was told to: its grace, what a worker gives the reports of what it
-	// has stopped (10 s) and its last call (5 s) when nobody answers, and some more for a busy machine.
+	// drained bounds how long a process takes to shut down: its grace, the time that a worker gives to the reports of stopped work (10 s) and
+	// its last call (5 s) when it gets no answer, and some more for a busy machine.
 	drained = grace + 30*time.Second
 )
 
-// drain ends a process in good order, in mid-work: what does not end within the grace is handed back.
+// drain shuts a process down while it works: work that does not end within the grace is handed back.
 func (c *cluster) drain(p *part) string {
 	now := p.process()
 	began := time.Now()

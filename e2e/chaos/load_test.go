@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// The code that everything runs: it writes its side effect into the ledger when it begins and when it ends. No line is
-// written twice by one attempt, and the operating system appends each whole.
+// The code that every execution runs: it writes its side effect into the ledger when it begins and when it ends. One attempt writes each
+// line once, and the operating system appends each line as a whole.
 const source = `
 say() { printf '%s %s %s %s %s\n' "$1" "$PAWL_EXECUTION" "$PAWL_ATTEMPT" "$EPOCHREALTIME" "$TAG" >> "$LEDGER"; }
 say begin
@@ -25,7 +25,7 @@ echo $(( N * 2 )) > "$PAWL_OUTPUT"
 say end
 `
 
-// What is lost with its worker is tried again as often as it takes; what fails of itself only where it is meant to.
+// Work lost with its worker is retried as often as needed; work that fails by itself is retried only where the definition says so.
 const definitions = `
 name: leaf
 input: {type: object}
@@ -104,7 +104,7 @@ tasks:
 outputs: {all: "${{ tasks.inner.output.map(o, o.n) }}", last: "${{ tasks.after.output.result }}"}
 ` + reacting
 
-// outputs are what the workflows end with, as their definitions say.
+// outputs are the outputs of the workflows, as their definitions give them.
 var outputs = map[string]string{"mixed": `{"all":[2,4,6,8,10,12],"sum":18}`, "nested": `{"all":[4,4],"last":6}`}
 
 // accepted is an execution that a server has acknowledged.
@@ -112,7 +112,7 @@ type accepted struct {
 	id, key, action string
 	want            api.Status
 	at              time.Time // before it was submitted
-	cancelled       time.Time // when the cancel was acknowledged; by then it may have ended otherwise
+	cancelled       time.Time // when the cancel was acknowledged; it may have ended otherwise before
 	again           *again    // of a rerun
 }
 
@@ -121,17 +121,17 @@ type load struct {
 	t         *testing.T
 	ledger    string
 	retention time.Duration    // of the servers; 0: for ever
-	http      *http.Client     // for what needs no client
+	http      *http.Client     // for requests without a client
 	any       *client.Client   // through the load balancer
 	each      []*client.Client // to one server each
 	servers   []string         // their addresses
 
 	mu        sync.Mutex
 	all       []*accepted
-	refusals  int // answers that told to come back later, or none at all
+	refusals  int // answers that asked to come back later, and calls without an answer
 	unwelcome []string
 	reactions reactions
-	beats     *beats // nil: there are none
+	beats     *beats // nil without schedules
 }
 
 func connect(t *testing.T, address string) *client.Client {
@@ -144,7 +144,7 @@ func connect(t *testing.T, address string) *client.Client {
 	return c
 }
 
-// insist repeats a call until it succeeds; what comes back for good is kept.
+// insist repeats a call until it succeeds; it notes an error that a repetition does not cure.
 func (l *load) insist(what string, call func(context.Context) error) bool {
 	deadline := time.Now().Add(5 * time.Minute)
 	for time.Now().Before(deadline) {
@@ -205,7 +205,7 @@ func (l *load) define() {
 	})
 }
 
-// submit hands in one submission until it is accepted.
+// submit repeats one submission until it is accepted.
 func (l *load) submit(c *client.Client, key, action string, input json.RawMessage, want api.Status) *accepted {
 	var id string
 	began := time.Now()
@@ -226,7 +226,7 @@ func (l *load) submit(c *client.Client, key, action string, input json.RawMessag
 	return a
 }
 
-// run submits everything side by side until stop is closed, and returns when every submission has been answered.
+// run submits everything concurrently until stop is closed, and returns when every submission has its answer.
 func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 	var wg sync.WaitGroup
 	stream := func(every time.Duration, one func(i int)) {
@@ -295,7 +295,7 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 	stream(4*pace, func(i int) {
 		l.submit(l.any, fmt.Sprintf("sleep-%d", i), "sleep", json.RawMessage(`{"for": 0.7}`), api.Completed)
 	})
-	stream(8*pace, func(i int) { // ends within the grace of who is drained early in it, and is handed back by others
+	stream(8*pace, func(i int) { // ends within the grace when the drain comes early, and is handed back otherwise
 		l.submit(l.any, fmt.Sprintf("long-%d", i), "leaf", l.input("long", "1.8"), api.Completed)
 	})
 	stream(5*pace, func(i int) {
@@ -307,7 +307,7 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 		l.insist("cancel "+a.key, func(ctx context.Context) error {
 			_, err := l.any.Cancel(ctx, a.id, "no longer wanted", 0)
 			if client.IsFinished(err) || client.IsNotFound(err) && l.mayBeGone(a) {
-				return nil // the answer before this one was lost
+				return nil // the previous answer was lost
 			}
 			return err
 		})

@@ -49,7 +49,7 @@ tasks:
   nap: {action: sleep, with: {for: 0.05}}
 `
 
-// tangle is several engines on one database, and everybody who uses them.
+// tangle is several engines on one database, with their workers and clients.
 type tangle struct {
 	t       *testing.T
 	engines []*engine.Engine
@@ -60,15 +60,15 @@ type tangle struct {
 	ids []flow.ID
 }
 
-// any is one of the engines.
+// any returns one of the engines.
 func (g *tangle) any() *engine.Engine { return g.engines[rand.IntN(len(g.engines))] }
 
-// soon is an error that another try may not have.
+// soon reports whether a repeated call may succeed.
 func soon(err error) bool {
 	return errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable)
 }
 
-// submit hands in batches: twins share idempotency keys, in another order.
+// submit submits batches. Twins share idempotency keys, in another order.
 func (g *tangle) submit(name string, batches int, order func([]engine.Submission)) {
 	for n := range batches {
 		var subs []engine.Submission
@@ -105,7 +105,7 @@ func (g *tangle) submit(name string, batches int, order func([]engine.Submission
 	}
 }
 
-// cancel cancels what was submitted lately, one of each few.
+// cancel cancels about one in four of the newest executions.
 func (g *tangle) cancel() {
 	seen := 0
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -131,7 +131,7 @@ func (g *tangle) cancel() {
 	}
 }
 
-// work takes and reports, at whichever engine, and now and then falls silent for longer than its lease.
+// work takes and reports at any engine, and sometimes falls silent for longer than its lease.
 func (g *tangle) work(name string) {
 	for g.ctx.Err() == nil {
 		session, err := g.any().Open(g.ctx, handoff.Session{Name: name, Queues: []string{"default"}, Slots: 8})
@@ -146,7 +146,7 @@ func (g *tangle) work(name string) {
 				break
 			}
 			if rand.IntN(3) == 0 {
-				_, _ = g.any().Renew(g.ctx, session) // a session that is lost is found to be by the next call
+				_, _ = g.any().Renew(g.ctx, session) // the next call notices a lost session
 			}
 			var begun, ended []flow.Report
 			for _, a := range work {
@@ -172,13 +172,13 @@ func (g *tangle) work(name string) {
 			both.Wait()
 		}
 		if rand.IntN(2) == 0 {
-			_ = g.any().Close(g.ctx, session) // else its lease runs out
+			_ = g.any().Close(g.ctx, session) // otherwise its lease runs out
 		}
 	}
 }
 
-// However reports, cancels, recoveries, timeouts and submissions meet on the rows, each transaction that needs several of them locks them
-// in one order: PostgreSQL never has to end a transaction that waits in a circle.
+// However reports, cancels, recoveries, timeouts and submissions meet on the rows, each transaction that needs several rows locks them in
+// one order, so PostgreSQL never has to end a deadlock.
 func TestNoDeadlocks(t *testing.T) {
 	db := shared(t)
 	dsn := db.named(t)
@@ -250,8 +250,8 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
-// allEnded waits until every execution of a store has ended, however long so many take on this machine: it gives up
-// when for a minute the engines have ended none.
+// allEnded waits until every execution of a store has ended, however long so many take on this machine. It fails when the engines have
+// ended none for a minute.
 func allEnded(t *testing.T, s *postgres.Store, engines ...*engine.Engine) {
 	t.Helper()
 	for open, most := true, int64(-1); open; {
@@ -272,7 +272,7 @@ func allEnded(t *testing.T, s *postgres.Store, engines ...*engine.Engine) {
 	}
 }
 
-// deadlocks is how many PostgreSQL has found in a database.
+// deadlocks returns how many deadlocks PostgreSQL has found in a database.
 func deadlocks(t *testing.T, dsn string) (n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -287,7 +287,7 @@ func deadlocks(t *testing.T, dsn string) (n int) {
 	return n
 }
 
-// alone waits until nobody else is connected to a connection's database: only then are everybody's counters added up.
+// alone waits until the test has the only connection to the database: PostgreSQL adds up the counters of a connection when it closes.
 func alone(t *testing.T, c *pgx.Conn) {
 	t.Helper()
 	until(t, "the test's own connection is the last", func() bool {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// small are the tables that have few rows, however many executions have ended; only what sums them up reads them whole.
+// small are the tables that stay small, however many executions have ended; only summaries read them as a whole.
 var small = map[string]bool{"live": true, "sessions": true, "keys": true, "definitions": true, "pawl_migrations": true}
 
 const planned = `
@@ -31,9 +31,8 @@ tasks:
   two: {needs: [one], foreach: "${{ [1, 2] }}", action: noop, with: {n: "${{ item }}"}}
 `
 
-// A server's statements are planned once, when it starts; on a new database all tables are empty then, and the planner has
-// been told so. The plans must do when there are many rows: nothing that is done for each execution may read more rows the
-// more have ended.
+// A server's statements are planned once, when it starts. On a new database all tables are empty then, and the planner knows that. The
+// plans must still be good with many rows: the work for one execution must not read more rows the more executions have ended.
 func TestPlansOfAnEmptyDatabase(t *testing.T) {
 	executions, most := 40_000, 20.0
 	if *long {
@@ -44,7 +43,7 @@ func TestPlansOfAnEmptyDatabase(t *testing.T) {
 	if err := postgres.Migrate(t.Context(), dsn, postgres.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	// Known to be empty, and not looked at again: a new look would make new plans.
+	// The planner knows that the tables are empty and does not look again, because a new look would make new plans.
 	db.execute(t, `DO $$ DECLARE r regclass; BEGIN
 		FOR r IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'pawl'::regnamespace AND c.relkind = 'r' LOOP
 			EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', r);
@@ -112,7 +111,7 @@ func TestPlansOfAnEmptyDatabase(t *testing.T) {
 			last = o.Execution
 		}
 		done += len(subs)
-		for range 3 { // readers' statements are planned anew a few times
+		for range 3 { // readers' statements are replanned a few times
 			read(t, s, last)
 		}
 	}
@@ -138,7 +137,7 @@ func TestPlansOfAnEmptyDatabase(t *testing.T) {
 	})
 }
 
-// read reads an execution in every way that is asked for often.
+// read reads an execution in each way that clients use often.
 func read(t *testing.T, s *postgres.Store, id flow.ID) {
 	t.Helper()
 	_, err := s.Get(t.Context(), id)
@@ -159,7 +158,7 @@ func read(t *testing.T, s *postgres.Store, id flow.ID) {
 	}
 }
 
-// swallow is a worker that ends everything at once.
+// swallow is a worker that ends every execution at once.
 func swallow(t *testing.T, ctx context.Context, e *engine.Engine, session flow.ID) {
 	for ctx.Err() == nil {
 		work, err := e.Take(ctx, session, 500)
@@ -185,7 +184,7 @@ func swallow(t *testing.T, ctx context.Context, e *engine.Engine, session flow.I
 	}
 }
 
-// readRows says for each table how many rows, or entries of its indexes, have been read since it was made.
+// readRows passes, for each table, how many rows and index entries have been read since the table was made.
 func readRows(t *testing.T, dsn string, say func(table string, rows, scanned int64)) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)

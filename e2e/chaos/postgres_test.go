@@ -18,8 +18,8 @@ import (
 
 const dsnVar = "PAWL_TEST_POSTGRES"
 
-// database is a PostgreSQL database for one test: on a cluster of its own where the test takes the server down, else on
-// the server that all tests use.
+// database is a PostgreSQL database for one test: on a cluster of its own if the test takes the server down, otherwise on the server that
+// all tests share.
 type database struct {
 	dsn   string // reaches the server directly
 	state string // scripts/services keeps the cluster here; empty when it is not ours
@@ -30,7 +30,7 @@ func own(t *testing.T) *database {
 	t.Helper()
 	shared(t)
 	d := &database{state: filepath.Join(t.TempDir(), "pg")}
-	if os.Getuid() == 0 { // the server runs as another user, who must get there
+	if os.Getuid() == 0 { // the server runs as another user, who needs access to the directory
 		dir, err := os.MkdirTemp("", "pawl-chaos-")
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func own(t *testing.T) *database {
 	return d
 }
 
-// shared is a database on the tests' server, gone when the test ends.
+// shared returns a database on the tests' server, which is dropped when the test ends.
 func shared(t *testing.T) *database {
 	t.Helper()
 	dsn := os.Getenv(dsnVar)
@@ -82,7 +82,7 @@ func withPath(dsn, name string) string {
 	return u.String()
 }
 
-// through is the DSN with another address.
+// through returns the DSN with another address.
 func through(dsn, address string) string {
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -140,12 +140,12 @@ func without(env []string, name string) []string {
 	return rest
 }
 
-// restart ends the server as a crash would and starts it again.
+// restart ends the server as a crash would, and starts it again.
 func (d *database) restart(t *testing.T) {
 	d.control(t, "-m", "immediate", "-w", "restart")
 }
 
-// ours reports whether the server's programs are at hand.
+// ours reports whether the server's programs are available.
 func (d *database) ours() bool {
 	_, err := os.Stat(filepath.Join(d.state, "bin"))
 	return err == nil
@@ -170,7 +170,7 @@ func (d *database) control(t *testing.T, args ...string) {
 	}
 }
 
-// logged counts the lines of the server's log that hold a text.
+// logged counts the lines of the server's log that contain a text.
 func (d *database) logged(text string) int {
 	b, err := os.ReadFile(filepath.Join(d.state, "data", "server.log"))
 	if err != nil {
@@ -179,13 +179,13 @@ func (d *database) logged(text string) int {
 	return bytes.Count(b, []byte(text))
 }
 
-// crowd ends everybody's connections to a database and takes all that the server gives; leave lets go of them.
+// crowd ends all connections to a database and takes every connection that the server gives. leave closes these.
 func (d *database) crowd(dsn string) (leave func(), n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var all []*pgx.Conn
 	end := func() {
-		if len(all) > 0 { // an error leaves them their connections
+		if len(all) > 0 { // if it fails, the others keep their connections
 			_, _ = all[0].Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1`, strings.TrimPrefix(pathOf(dsn), "/"))
 		}
 	}
@@ -193,7 +193,7 @@ func (d *database) crowd(dsn string) (leave func(), n int) {
 		c, err := pgx.Connect(ctx, d.dsn)
 		if err != nil {
 			fails++
-			end() // of a connection that was made meanwhile
+			end() // the connections that were made meanwhile
 			continue
 		}
 		if all = append(all, c); len(all) == 1 {

@@ -20,31 +20,31 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// part is a server or a worker that the test keeps running: when its process ends, another one is started.
+// part is a server or a worker that the test keeps running: when its process ends, it starts another one.
 type part struct {
 	t    *testing.T
 	name string
 	args []string
-	set  []string // environment of all its lives
+	set  []string // environment of all its processes
 	log  *os.File
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
-	env     []string      // of the next life
-	pause   time.Duration // before the next life
-	stopped bool          // there is to be no next life
+	env     []string      // of the next process
+	pause   time.Duration // before the next process
+	stopped bool          // no other process is started
 	lives   int
 	current *process
 	over    chan struct{}
 }
 
-// process is one life of a part.
+// process is one process of a part.
 type process struct {
 	over chan struct{}
 	err  error // how it ended, once it is over
 }
 
-// process is the one of this moment.
+// process returns the current process.
 func (p *part) process() *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func run(t *testing.T, dir, name string, args ...string) *part {
 }
 
 // hasty makes a server wait for its database a fifth as long as in production (internal/cli/instance/limits_failpoints.go), so that
-// everything is to work again worksAgain after its connections have fallen silent; a busy machine gets some more.
+// everything works again worksAgain after its connections have fallen silent; a busy machine gets some more time.
 var hasty = []string{"PAWL_DATABASE_HASTE=5"}
 
 const worksAgain = 45*time.Second/5 + 6*time.Second
@@ -118,14 +118,14 @@ func (p *part) keep() {
 	}
 }
 
-// signal sends the process of this moment a signal, and reports whether there is one.
+// signal sends the current process a signal, and reports whether there is one.
 func (p *part) signal(s syscall.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cmd != nil && p.cmd.Process != nil && p.cmd.Process.Signal(s) == nil
 }
 
-// kill ends the process as a power cut would. It stays away for the pause; the next life gets the environment.
+// kill ends the process as a power cut would. The next process starts after the pause, with the environment.
 func (p *part) kill(pause time.Duration, env ...string) {
 	p.mu.Lock()
 	p.pause, p.env = pause, slices.Clone(env)

@@ -18,7 +18,7 @@ type proxy struct {
 	cut   bool
 	delay time.Duration
 	open  map[net.Conn]bool
-	mute  chan struct{} // closed when the connections of this moment fall silent
+	mute  chan struct{} // closed when the current connections fall silent
 }
 
 func newProxy(t *testing.T, targets ...string) *proxy {
@@ -51,8 +51,8 @@ func (p *proxy) setCut(cut bool) {
 	}
 }
 
-// silence does to the connections of this moment what the death of a database's host and the promotion of its standby do: the
-// targets end what these have begun, the clients are not told and get no answer any more, and new connections work.
+// silence makes the current connections behave as when a database's host dies and its standby is promoted: the targets' sides are closed,
+// the clients' sides stay open without an answer, and new connections work.
 func (p *proxy) silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *proxy) silence() {
 	p.mute = make(chan struct{})
 }
 
-// setDelay makes everything that is sent arrive later.
+// setDelay delays all data.
 func (p *proxy) setDelay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *proxy) carry(from net.Conn) {
 			p.pump(from, to, mute)
 			_ = to.Close()
 		}()
-		go func() { // ends the target's side; the client's pump then swallows
+		go func() { // ends the target's side; the client's pump then discards
 			select {
 			case <-mute:
 				_ = to.Close()
@@ -123,7 +123,7 @@ func (p *proxy) carry(from net.Conn) {
 	}
 }
 
-// keep notes a connection and returns what is closed when it falls silent; nil when there are to be none.
+// keep notes a connection and returns a channel that is closed when it falls silent, or nil when connections are refused.
 func (p *proxy) keep(a, b net.Conn) (mute <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +151,7 @@ func (p *proxy) drop(a, b net.Conn) {
 	delete(p.open, b)
 }
 
-// pump copies one direction until either end is closed. What comes from a client that has fallen silent is swallowed.
+// pump copies one direction until either end is closed. It discards the data of a client whose connection has fallen silent.
 func (p *proxy) pump(from, to net.Conn, mute <-chan struct{}) {
 	buf := make([]byte, 64<<10)
 	for {

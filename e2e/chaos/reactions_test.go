@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// What reacts: a rule, and a workflow that asks a person and waits for a signal.
+// The documents that react: a rule, and a workflow that asks a person and waits for a signal.
 const reacting = `
 ---
 kind: trigger
@@ -42,7 +42,7 @@ tasks:
 outputs: {by: "${{ tasks.join.output.by }}", n: "${{ tasks.join.output.n }}"}
 `
 
-// reactions is what servers have acknowledged of signals and answers.
+// reactions holds the signals and answers that servers have acknowledged.
 type reactions struct {
 	mu      sync.Mutex
 	signals map[string]told // by id
@@ -55,7 +55,7 @@ type told struct {
 	n   int
 }
 
-// emit hands in one signal until it is accepted, and then again, at any server, as a sender does that did not hear the answer.
+// emit sends one signal until it is accepted, and then again at any server, as a sender does that got no answer.
 func (l *load) emit(key, subject string, n, times int) {
 	for i := range times {
 		var id string
@@ -86,7 +86,7 @@ func (l *load) emit(key, subject string, n, times int) {
 	}
 }
 
-// ask runs the workflow that asks, says yes as two persons at once, and sends the signal that it waits for.
+// ask runs the workflow that asks, answers yes as two persons at once, and sends the signal that it waits for.
 func (l *load) ask(i int) {
 	name := fmt.Sprintf("asked-%d", i)
 	input, err := json.Marshal(map[string]any{"name": name})
@@ -121,7 +121,7 @@ func (l *load) ask(i int) {
 				_, err := l.each[(i+n)%len(l.each)].Answer(ctx, id, api.Reply{By: by, Answer: json.RawMessage(`{"ok":true}`)})
 				var p *api.Problem
 				if errors.As(err, &p) && (p.Status == http.StatusConflict || p.Status == http.StatusNotFound) {
-					return nil // the other was quicker, and retention may have been here since
+					return nil // the other person was quicker, and retention may have run since
 				}
 				return err
 			})
@@ -135,7 +135,7 @@ func (l *load) ask(i int) {
 
 var errNotAsked = errors.New("it has not asked yet")
 
-// reactions: each signal that was acknowledged is there, was put to the rules, and has what they make of it.
+// reactions: each acknowledged signal exists, was given to the rules, and they acted on it.
 func (v *verdicts) reactions(s *postgres.Store, l *load, archive *archive) {
 	ctx := v.t.Context()
 	for text, k := range l.reactions.signals {

@@ -15,8 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// When a worker that held very many executions is lost, they are taken back a batch at a time, and fresh work goes on
-// beside it: invariant 36.
+// When a worker that held very many executions is lost, they are taken back batch by batch, and fresh work goes on meanwhile: invariant 36.
 func TestFreshWorkDuringRecovery(t *testing.T) {
 	stale := 5_000
 	if *long {
@@ -27,7 +26,7 @@ func TestFreshWorkDuringRecovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Neither session is renewed: thousands of commits, one after the other, may take longer than the usual lease.
+	// The test renews neither session: thousands of consecutive commits may take longer than the usual lease.
 	e, err := engine.New(engine.Options{Store: s, Committers: 2, Queues: []string{"stale", "fresh"}, Lease: 10 * time.Minute, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +67,7 @@ func TestFreshWorkDuringRecovery(t *testing.T) {
 			held += len(work)
 		}
 	}
-	// fresh submits one execution and has it claimed and ended, and returns how long the claim took.
+	// fresh submits one execution, claims and ends it, and returns how long the claim took.
 	fresh := func() time.Duration {
 		began := time.Now()
 		if _, err := e.Submit(ctx, []engine.Submission{{Action: "noop", Queue: "fresh"}}); err != nil {
@@ -121,7 +120,7 @@ func TestFreshWorkDuringRecovery(t *testing.T) {
 	took := time.Since(began)
 	t.Logf("%d taken back within %s, %d/s; claims of fresh work: p50 %s and p99 %s, usually %s and %s", stale, took.Round(time.Millisecond),
 		int(float64(stale)/took.Seconds()), quantile(during, 0.5), quantile(during, 0.99), quantile(usual, 0.5), quantile(usual, 0.99))
-	if half := quantile(during, 0.5); *long && half > 2*quantile(usual, 0.5) { // the p99 is the machine's when others use it
+	if half := quantile(during, 0.5); *long && half > 2*quantile(usual, 0.5) { // the p99 depends on the machine's other load
 		t.Errorf("invariant 36: half of the claims took more than %s", half)
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// rerunPatience is how long a workflow may take to its end and still be run again. In a long run keys have long lines,
-// and what waits in them is left alone.
+// rerunPatience bounds how long a workflow may take to end for the test to rerun it. In a long run keys have long lines, and the test
+// leaves the executions in them alone.
 const rerunPatience = 30 * time.Second
 
-// again is what a rerun was asked to be.
+// again is what a client requested of a rerun.
 type again struct {
 	of   string
-	from []string // tasks that were named, which run again though they completed
+	from []string // tasks that run again; the others keep their outcome
 	runs []string // tasks that run again; the others end with what they ended with before
 }
 
-// rerun waits for a workflow's end, and runs it again: at two servers at once, and under one key.
+// rerun waits for a workflow's end and reruns it at two servers at once, under one key.
 func (l *load) rerun(i int, a *accepted, from []string, runs ...string) {
 	if !l.awaitEnd(a) {
 		return
@@ -70,13 +70,13 @@ func (l *load) awaitEnd(a *accepted) bool {
 			return true
 		}
 		if client.IsNotFound(err) {
-			return false // retention was quicker; if it was too quick the archive says so
+			return false // retention was quicker; the archive reports it if it was too early
 		}
 	}
 	return false
 }
 
-// askRerun asks one server for a rerun, under a key, as the client does that has made one.
+// askRerun asks one server for a rerun under a key, as the client does that made one.
 func (l *load) askRerun(ctx context.Context, server int, key string, o *again) (string, error) {
 	body, err := json.Marshal(api.RerunRequest{From: o.from})
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *load) askRerun(ctx context.Context, server int, key string, o *again) (
 	defer res.Body.Close()
 	if res.StatusCode >= 300 {
 		p := &api.Problem{Status: res.StatusCode}
-		_ = json.NewDecoder(res.Body).Decode(p) // without it the status says enough
+		_ = json.NewDecoder(res.Body).Decode(p) // without a body the status is enough
 		return "", p
 	}
 	var x api.Execution
@@ -108,7 +108,7 @@ func (l *load) askRerun(ctx context.Context, server int, key string, o *again) (
 	return x.ID, nil
 }
 
-// listed demands that the reruns of an execution that are listed have one in them.
+// listed checks that the list of an execution's reruns has this one.
 func (l *load) listed(a, b *accepted) {
 	l.insist("list the reruns of "+a.key, func(ctx context.Context) error {
 		for x, err := range l.any.All(ctx, client.Filter{RerunOf: a.id}) {
@@ -123,7 +123,7 @@ func (l *load) listed(a, b *accepted) {
 	})
 }
 
-// pause pauses a workflow for a moment, every other time so that its timers stand still.
+// pause pauses a workflow for a moment, every second time with its timers stopped.
 func (l *load) pause(i int, a *accepted) {
 	o := api.PauseOrder{For: api.Duration(time.Second), Timers: []string{"run", "stop"}[i%2]}
 	l.insist("pause "+a.key, func(ctx context.Context) error {
@@ -135,7 +135,8 @@ func (l *load) pause(i int, a *accepted) {
 	})
 }
 
-// reruns: a rerun names its original, only what was to run again runs, and the rest ends with an outcome of the original, and does nothing.
+// reruns: a rerun names its original, only the tasks that should run again run, and the rest do nothing and end with an outcome of the
+// original.
 func (v *verdicts) reruns(l *load, ledger map[try]*effect, archive *archive) {
 	seen, reused := 0, 0
 	for _, a := range l.all {

@@ -22,8 +22,8 @@ import (
 
 var soak = flag.Duration("chaos.soak", 20*time.Second, "how long work and retention go on side by side")
 
-// Workflows whose tasks take slots of keys that are in steady use and momentarily free: retention removes the row of such a key
-// while a workflow's next step makes it.
+// Workflows whose tasks take slots of keys that are in steady use and free at moments: retention removes the row of such a key while a
+// workflow's next step creates it.
 const soaking = `
 name: keyed
 tasks:
@@ -45,11 +45,11 @@ tasks:
 
 const (
 	soakRetention = 3 * time.Second
-	// longestStall is how long a workflow of some 30 ms may take, and how long retention may remove nothing while there is work.
+	// longestStall bounds how long a workflow of some 30 ms may take, and how long retention may remove nothing while there is work.
 	longestStall = 10 * time.Second
 )
 
-// Retention beside work whose keys come and go: no workflow stalls, retention goes on, and PostgreSQL ends no wait for a lock.
+// Retention runs beside work whose keys come and go: no workflow stalls, retention goes on, and PostgreSQL ends no wait for a lock.
 func TestChaosRetention(t *testing.T) {
 	t.Parallel()
 	db := own(t)
@@ -122,7 +122,7 @@ func TestChaosRetention(t *testing.T) {
 	}
 }
 
-// lasts runs a submission to its end and returns how long that took. One that stalls is an error.
+// lasts runs a submission to its end and returns how long that took, or an error when it stalls.
 func lasts(c *client.Client, s api.Submission) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), longestStall)
 	defer cancel()
@@ -137,7 +137,7 @@ func lasts(c *client.Client, s api.Submission) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// keepsRemoving returns an error when retention removes nothing for longer than it may; nil when ctx ends.
+// keepsRemoving returns an error when retention removes nothing for longer than it may, and nil when ctx ends.
 func keepsRemoving(ctx context.Context, addr string) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -169,7 +169,7 @@ func removed(t *testing.T, addr string) int {
 
 var purged = regexp.MustCompile(`(?m)^pawl_executions_purged_total (\S+)$`)
 
-// removals is how many executions a server says that its retention has removed.
+// removals returns how many executions retention has removed, by a server's metric.
 func removals(addr string) (int, error) {
 	res, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// When the connections of a server to its database fall silent, each request ends in time, well or with 503, and afterwards
-// everything works: submissions, lists, readiness, and the worker in the server.
+// When a server's database connections fall silent, each request ends in time, with success or with 503, and afterwards everything works:
+// submissions, lists, readiness, and the worker in the server.
 func TestSilentConnectionsToTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := shared(t)
@@ -39,7 +39,7 @@ func TestSilentConnectionsToTheDatabase(t *testing.T) {
 			}
 			return nil
 		},
-		"ready": c.Ready, // after a commit that failed, only when another has succeeded
+		"ready": c.Ready, // after a failed commit only once another has succeeded
 		"work": func(ctx context.Context) error {
 			x, err := c.Submit(ctx, api.Submission{Action: "noop"})
 			if err == nil {
@@ -51,8 +51,8 @@ func TestSilentConnectionsToTheDatabase(t *testing.T) {
 			return err
 		},
 	}
-	const beside = 10 // of each call: more than the server has connections
-	// burst makes all calls at once and passes on what they return.
+	const beside = 10 // calls of each kind: more than the server has connections
+	// burst makes all calls at once and passes their results to judge.
 	burst := func(judge func(what string, took time.Duration, err error)) {
 		var all sync.WaitGroup
 		for what, call := range calls {

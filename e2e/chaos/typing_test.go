@@ -14,15 +14,15 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// answers counts and echoes lines: one that is lost or comes twice shows.
+// answers counts and echoes lines, so that a lost or repeated line shows.
 const answers = `import sys
 for n, line in enumerate(sys.stdin, 1):
     print(n, line.rstrip())
 print("over")
 `
 
-// A program on a worker elsewhere is typed to through one server, while its worker speaks to the other; both servers are
-// killed in mid conversation and the worker's line is cut, and every line arrives once, in the first attempt.
+// A client types to a program on a remote worker through one server, while the worker is connected to the other. Both servers are killed in
+// the middle and the worker's connection is cut, and every line arrives once, in the first attempt.
 func TestTypingThroughReplicas(t *testing.T) {
 	t.Parallel()
 	db := shared(t)
@@ -61,7 +61,7 @@ func TestTypingThroughReplicas(t *testing.T) {
 		n++
 		began := time.Now()
 		for {
-			// The client gives up after a few tries; the typist goes on where it stopped.
+			// The client gives up after a few tries, and the typist continues where it stopped.
 			_, err := fmt.Fprintf(w, "line %d\n", n)
 			if err == nil {
 				break
@@ -113,7 +113,7 @@ func TestTypingThroughReplicas(t *testing.T) {
 	}
 }
 
-// hear passes on what an execution writes, through as many connections as it takes.
+// hear passes on an execution's output, over as many connections as needed.
 func hear(ctx context.Context, c *client.Client, id string, to chan<- string) {
 	var q client.LogQuery
 	for ctx.Err() == nil {

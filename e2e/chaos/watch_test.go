@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// watcher looks at the database and reads through the servers while everything goes wrong: some promises hold after every
-// commit and not only in the end.
+// watcher looks at the database and reads through the servers while faults happen: some promises hold after every commit and not only at
+// the end.
 type watcher struct {
 	l    *load
 	dsn  string
@@ -37,7 +37,7 @@ type breach struct {
 	say       string
 }
 
-// sighting is what has been read of an execution.
+// sighting is what a reader has seen of an execution.
 type sighting struct {
 	events []api.Event
 	end    *api.Execution // nil: it had not ended
@@ -79,7 +79,7 @@ func (w *watcher) wrong(invariant int, format string, args ...any) {
 	w.broken = append(w.broken, breach{invariant, fmt.Sprintf(format, args...)})
 }
 
-// holders counts who holds the keys, again and again, over a connection that nobody harms but PostgreSQL's own end.
+// holders counts the holders of keys, again and again, over a connection that only the end of PostgreSQL itself breaks.
 func (w *watcher) holders() {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

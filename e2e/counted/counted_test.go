@@ -1,6 +1,6 @@
-// Package counted counts what executions cost: commits, statements, round trips, bytes of the log that the database writes
-// ahead, and allocations of the process. Unlike times, counts say the same on a busy machine. testdata/counts.txt has each
-// figure with its allowance. Notifications have a pace instead of a figure.
+// Package counted counts what executions cost: commits, statements, round trips, bytes of the database's write-ahead log, and allocations
+// of the process. Unlike times, counts are the same on a busy machine. testdata/counts.txt has each figure with its allowance.
+// Notifications have a pace instead of a figure.
 package counted
 
 import (
@@ -25,14 +25,13 @@ var update = flag.Bool("update", false, "write the figures that were counted int
 
 const table = "testdata/counts.txt"
 
-// tries is how often each workload is counted. The least of each figure counts: on a slow machine the engine's own
-// looks at the store, which come after some seconds, and collections of garbage add to what the executions cost, and
-// nothing takes from it.
+// tries is how often each workload is counted. The lowest value of each figure counts: on a slow machine the engine's periodic looks at the
+// store and garbage collections add to the cost of the executions, and nothing lowers it.
 const tries = 3
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	heap.Grow() // as the program does where it begins
+	heap.Grow() // as the program does at its start
 	os.Exit(m.Run())
 }
 
@@ -76,7 +75,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// withoutRace runs the tests of this package once more. The race detector allocates, and drops what pools keep.
+// withoutRace runs the tests of this package again without the race detector, which allocates and drops what pools keep.
 func withoutRace(t *testing.T) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", ".")
@@ -88,7 +87,7 @@ func withoutRace(t *testing.T) {
 	}
 }
 
-// figures are what one execution costs, by the names of the columns of the table.
+// figures are the costs of one execution, by the names of the table's columns.
 type figures map[string]float64
 
 func least(a, b figures) figures {
@@ -181,7 +180,7 @@ func onSQLite(t *testing.T, w workload) figures {
 	return f
 }
 
-// database is a database of its own on the server.
+// database is a database of the test's own on the server.
 type database struct {
 	testing.TB
 	url *url.URL
@@ -212,7 +211,7 @@ func newDatabase(tb testing.TB, dsn string) *database {
 	if _, err := d.c.Exec(tb.Context(), "CREATE EXTENSION pg_walinspect"); err != nil {
 		tb.Skipf("NOT TESTED: this PostgreSQL has no pg_walinspect for this user, which counts the bytes of the log: %v", err)
 	}
-	// The server keeps the log until this connection is closed, whatever checkpoints there are meanwhile.
+	// The server keeps the log until this connection is closed, whatever checkpoints happen meanwhile.
 	if _, err := d.c.Exec(tb.Context(), "SELECT pg_create_physical_replication_slot($1, true, true)", name); err != nil {
 		tb.Fatal(err)
 	}
@@ -229,7 +228,7 @@ func connect(tb testing.TB, dsn string) *pgx.Conn {
 	return c
 }
 
-// position is the end of the log.
+// position returns the end of the log.
 func (d *database) position() (lsn string) {
 	if err := d.c.QueryRow(d.Context(), `SELECT pg_current_wal_flush_lsn()::text`).Scan(&lsn); err != nil {
 		d.Fatal(err)
@@ -237,8 +236,8 @@ func (d *database) position() (lsn string) {
 	return lsn
 }
 
-// written is how many bytes of the log behind a position are of this database. The images of whole pages are left out:
-// they come after checkpoints. So are the records of commits, which name no database.
+// written returns how many bytes of the log after a position belong to this database. It leaves out full-page images, which follow
+// checkpoints, and the records of commits, which name no database.
 func (d *database) written(from string) (bytes float64) {
 	err := d.c.QueryRow(d.Context(), `SELECT coalesce(sum(i.record_length - i.fpi_length), 0)::float8
 		FROM pg_database d, pg_get_wal_records_info($1::pg_lsn, pg_current_wal_flush_lsn()) i

@@ -6,10 +6,10 @@ import (
 	sqlitestore "github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// defaultSlots is how many a worker has that is not told otherwise, on a machine with four processors.
+// defaultSlots is a worker's default number of slots on a machine with four processors.
 const defaultSlots = 4
 
-// What occupies nobody takes no slots: with few slots, instant executions take hardly more commits than with many.
+// Executions that need no worker take no slots: with few slots, instant executions take hardly more commits than with many.
 func TestInstantKindsTakeNoSlots(t *testing.T) {
 	if raceEnabled {
 		return // TestCounts runs the tests of this package once more without it
@@ -28,7 +28,7 @@ func TestInstantKindsTakeNoSlots(t *testing.T) {
 	}
 }
 
-// commitsWith is how many commits one execution of a workload costs on SQLite with so many slots, at the least.
+// commitsWith returns how many commits one execution of a workload costs on SQLite with so many slots; the lower of two counts.
 func commitsWith(t *testing.T, w workload, slots int) float64 {
 	t.Helper()
 	var least float64

@@ -11,13 +11,13 @@ import (
 	"text/tabwriter"
 )
 
-// columns are those of the table, in its order.
+// columns are the table's columns, in its order.
 var columns = []string{"commits", "statements", "trips", "wal", "allocations", "bytes"}
 
-// allowance is how far a figure may be off in either direction, in percent, where the table gives it no allowance of its own.
+// allowance is how far a figure may be off in either direction, in percent, unless the table gives it its own allowance.
 const allowance = 3
 
-// stated is what the table states.
+// stated is the content of the table.
 type stated struct {
 	head []string // its first lines, up to the names of the columns
 	rows []*row
@@ -28,14 +28,14 @@ type row struct {
 	cells           []cell
 }
 
-// cell is one figure; the store does not have it where known is false.
+// cell is one figure; known is false for a figure that the store does not have.
 type cell struct {
 	known bool
 	value float64
 	timed float64 // not 0: the figure depends on timing. It may be so many percent higher, and is lower on a quiet machine
 }
 
-// allows reports whether what was counted is the figure.
+// allows reports whether a count agrees with the figure.
 func (c cell) allows(v float64) bool {
 	if c.timed > 0 {
 		return v <= c.value*(1+c.timed/100)
@@ -95,13 +95,13 @@ func (c cell) String() string {
 	return short(c.value)
 }
 
-// short writes four digits, and no fraction of what is large.
+// short formats a value with four digits, and without a fraction when it is large.
 func short(v float64) string {
 	digits := max(0, 3-int(math.Floor(math.Log10(max(math.Abs(v), 0.0001)))))
 	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 
-// row finds a row, or makes one.
+// row finds a row, or adds one.
 func (s *stated) row(store, workload string) *row {
 	for _, r := range s.rows {
 		if r.store == store && r.workload == workload {
@@ -113,7 +113,7 @@ func (s *stated) row(store, workload string) *row {
 	return r
 }
 
-// off says which figures are not those of the row.
+// off returns a message for each figure that differs from the row.
 func (r *row) off(got figures) (all []string) {
 	for i, column := range columns {
 		v, counted := got[column]
@@ -129,7 +129,7 @@ func (r *row) off(got figures) (all []string) {
 	return all
 }
 
-// set takes over figures that are off; allowances stay.
+// set replaces figures that are off and keeps the allowances.
 func (r *row) set(got figures) {
 	for i, column := range columns {
 		c := &r.cells[i]
@@ -166,7 +166,7 @@ func (s *stated) write(path string) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// A tenth more is seen, and a tenth less where timing does not decide.
+// The table notices a tenth more, and a tenth less where timing does not decide.
 func TestTable(t *testing.T) {
 	s := &stated{}
 	r := s.row("postgres", "steady")

@@ -12,14 +12,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// traced counts what all connections to SQLite of this process run. SQLite calls trace for each statement.
+// traced counts what all SQLite connections of this process run. SQLite calls trace for each statement.
 type traced struct {
 	commits    atomic.Int64
 	statements atomic.Int64
 	pages      atomic.Int64 // written to logs by transactions before the latest one of each connection
 }
 
-// walFrame is a page in the log: 4,096 bytes, and 24 of its head.
+// walFrame is the size of a page in the log: 4,096 bytes, and 24 of its header.
 const walFrame = 4096 + 24
 
 var (
@@ -31,7 +31,7 @@ var (
 	})
 )
 
-// trace counts from now on, on connections that are opened later.
+// trace begins to count, on connections that are opened later.
 func trace(tb testing.TB) *traced {
 	tb.Helper()
 	if !tracer() {
@@ -40,7 +40,7 @@ func trace(tb testing.TB) *traced {
 	return &sqlite
 }
 
-// The function values themselves are what the library takes for C functions.
+// The library takes the function values themselves as C functions.
 var (
 	onOpen = &struct {
 		f func(tls *libc.TLS, db, message, api uintptr) int32
@@ -55,7 +55,7 @@ var (
 	}}
 )
 
-// beginning is as much of a text of SQLite as tells what a statement is. A copy of all of it would be most of what is allocated.
+// beginning returns as much of an SQLite text as is needed to classify the statement. A copy of all of it would be most of the allocations.
 func beginning(text uintptr) string {
 	b := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&text))), len("COMMIT"))
 	n := 0
@@ -71,7 +71,7 @@ func (t *traced) ran(tls *libc.TLS, db uintptr, text string) {
 	}
 	t.statements.Add(1)
 	switch {
-	case strings.HasPrefix(text, "BEGIN"): // here, because nothing is called after a COMMIT
+	case strings.HasPrefix(text, "BEGIN"): // here, because SQLite calls nothing after a COMMIT
 		values := tls.Alloc(8)
 		defer tls.Free(8)
 		if sqlite3.Xsqlite3_db_status(tls, db, sqlite3.SQLITE_DBSTATUS_CACHE_WRITE, values, values+4, 1) == sqlite3.SQLITE_OK {

@@ -14,15 +14,14 @@ import (
 	"time"
 )
 
-// commitTakes is how long a COMMIT takes at least on both stores, as on a disk that takes so long to store it. With it
-// the batches of clients that submit at the same time depend on the rules of the batcher more than on the machine:
-// tests run on servers without fsync, beside others.
+// commitTakes is the minimum time of a COMMIT on both stores, as on a disk that takes so long to store it. With it the batches of
+// concurrent clients depend more on the batcher's rules than on the machine: tests run on servers without fsync, beside others.
 const commitTakes = time.Millisecond
 
 // notifyEvery is the least time between two notifications of a store.
 const notifyEvery = 5 * time.Millisecond
 
-// wire counts what connections to PostgreSQL say. It passes on whole messages of clients, and answers as they come.
+// wire counts the messages on connections to PostgreSQL. It forwards whole messages of clients, and answers as they come.
 type wire struct {
 	to         string // the server's address
 	commits    atomic.Int64
@@ -32,10 +31,10 @@ type wire struct {
 	mu       sync.Mutex
 	notified int64
 	latest   time.Time     // when the last one was sent
-	closest  time.Duration // two notifications were no less apart; 0 before the second
+	closest  time.Duration // least time between two notifications; 0 before the second
 }
 
-// listen returns the address at which the wire is to be reached until the test ends.
+// listen returns the address of the wire, which works until the test ends.
 func (w *wire) listen(tb testing.TB) string {
 	tb.Helper()
 	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
@@ -68,7 +67,7 @@ func (w *wire) listen(tb testing.TB) string {
 	return l.Addr().String()
 }
 
-// class says what a statement counts as.
+// class is the kind of statement under which a count goes.
 type class uint8
 
 const (
@@ -87,7 +86,7 @@ func classOf(text string) class {
 	return other
 }
 
-// client is one connection's side that asks.
+// client is the client's side of one connection.
 type client struct {
 	*wire
 	named map[string]class // prepared statements
@@ -96,7 +95,7 @@ type client struct {
 	slow  bool             // a COMMIT is on its way
 }
 
-// carry passes on messages. Protocol 3: the first has a length and a text, all others have a letter before these.
+// carry forwards messages. In protocol 3 the first message has a length and a text, and all others have a letter before these.
 func (c *client) carry(from io.Reader, to io.Writer) error {
 	in, out := bufio.NewReaderSize(from, 64<<10), bufio.NewWriterSize(to, 64<<10)
 	head, body := make([]byte, 5), []byte(nil)
@@ -120,7 +119,7 @@ func (c *client) carry(from io.Reader, to io.Writer) error {
 			c.count(head[0], body)
 		}
 		_, _ = out.Write(h)
-		_, _ = out.Write(body) // an error of the writer comes with Flush
+		_, _ = out.Write(body) // Flush returns the writer's error
 		if in.Buffered() > 0 {
 			continue
 		}
@@ -156,7 +155,7 @@ func (c *client) count(kind byte, body []byte) {
 // zero ends a text of the protocol.
 var zero = []byte{0}
 
-// ran counts a statement. Notifications are counted by themselves.
+// ran counts a statement. Notifications have a count of their own.
 func (c *client) ran(as class) {
 	if c.last = as; as == notify {
 		c.mu.Lock()
@@ -175,10 +174,10 @@ func (c *client) ran(as class) {
 	}
 }
 
-// paced returns an error unless the connections have notified at least once, at most once for each commit, and never within
-// notifyEvery of the notification before. How many notifications an execution costs is no figure of the table: the commits of 5 ms
-// share one, so a machine with ten times the work of its processors sends twice as many. The pace holds on each machine: the store
-// waits after the server's answer, and that comes after the time that is noted here.
+// paced returns an error unless the connections have notified at least once, at most once for each commit, and never within notifyEvery of
+// the previous notification. The number of notifications per execution is not in the table: the commits of 5 ms share one, so a machine
+// with ten times the work of its processors sends twice as many. The pace holds on each machine, because the store waits after the server's
+// answer, which comes after the time noted here.
 func (w *wire) paced() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

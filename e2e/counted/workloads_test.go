@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// The set-up is that of bench/, whose figures are published: slots of one worker in the server's process, and transactions side by side.
+// The set-up is the one of bench/, whose figures are published: slots of one worker in the server's process, and concurrent transactions.
 const (
 	slots      = 2000
 	committers = 4
@@ -31,12 +31,12 @@ const (
 	patience   = 5 * time.Minute
 )
 
-// workload is what one row of the table does.
+// workload is the work behind one row of the table.
 type workload struct {
 	name    string
 	count   int // executions that are submitted and counted
 	clients int
-	rounds  int // their sum counts, for what depends on timing
+	rounds  int // their sum counts, for work that depends on timing
 	one     func(context.Context, *engine.Engine) error
 	bulk    bool
 }
@@ -110,7 +110,7 @@ func (s *server) work() {
 	background(s, w.Run)
 }
 
-// run does a workload, and calls begin before what is counted and end after each round of it.
+// run runs a workload. It calls begin before the counted part of each round and end after it.
 func (s *server) run(w workload, begin, end func()) {
 	if w.bulk {
 		begin()
@@ -121,7 +121,7 @@ func (s *server) run(w workload, begin, end func()) {
 		return
 	}
 	s.work()
-	done := s.loop(w, max(w.count/10, w.clients)) // connections open, caches fill
+	done := s.loop(w, max(w.count/10, w.clients)) // connections open and caches fill
 	for range max(w.rounds, 1) {
 		begin()
 		done += s.loop(w, w.count)
@@ -130,7 +130,7 @@ func (s *server) run(w workload, begin, end func()) {
 	}
 }
 
-// loop has clients that each do one after the other, until n are done.
+// loop lets clients each run one execution after the other, until n are done.
 func (s *server) loop(w workload, n int) int {
 	var next atomic.Int64
 	g, ctx := errgroup.WithContext(s.Context())

@@ -12,10 +12,9 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The workflows of the hostile client. poison makes a concurrency key with a NUL byte by way of an expression, behind a
-// timer and behind a report; bomb starts two of itself again and again, 16,000 in all when it is 13 levels deep; wide
-// hands a large output to each of many children; failing does the same with children that fail, and is tried again;
-// heavy evaluates for as long as an expression may.
+// The workflows of the hostile client. poison makes a concurrency key with a NUL byte in an expression, after a timer and after a report;
+// bomb starts two of itself again and again, 16,000 in all when it is 13 levels deep; wide gives a large output to each of many children;
+// failing does the same with children that fail, and is retried; heavy evaluates for as long as an expression may.
 const definitions = `
 name: poison
 tasks:
@@ -58,7 +57,7 @@ tasks:
 outputs: {all: "${{ lists.range(20000).map(a, lists.range(200)) }}"}
 `
 
-// results is code whose output is no sound JSON, or is more than is allowed.
+// results are programs whose output is not valid JSON, or is larger than allowed.
 var results = []string{
 	`printf '"\xff\xfe"' > $PAWL_OUTPUT`,
 	`printf '"a\\u0000b"' > $PAWL_OUTPUT`,
@@ -73,7 +72,7 @@ var results = []string{
 	`kill -9 $$`,
 }
 
-// sizes are those of inputs, at the limits of pieces, blobs, pages and requests.
+// sizes are sizes of inputs, at the limits of pieces, blobs, pages and requests.
 var sizes = []int{0, 1 << 10, 64<<10 - 1, 100_000, 100_001, 256 << 10, 1 << 20, 4 << 20, 16<<20 - 1000, 16<<20 + 1}
 
 var acts = []act{
@@ -190,15 +189,15 @@ var acts = []act{
 			"/executions?label=a%00=b", "/executions?cursor=%ff%fe", "/executions/" + strings.Repeat("x", 5000)} {
 			h.send(ctx, http.MethodGet, path, "", nil, nil)
 		}
-		left, leave := context.WithTimeout(ctx, time.Duration(r.IntN(50))*time.Millisecond) // it leaves in the middle
+		left, leave := context.WithTimeout(ctx, time.Duration(r.IntN(50))*time.Millisecond) // the client leaves in the middle
 		defer leave()
 		h.send(left, http.MethodGet, "/executions?limit=1000", "", nil, nil)
 		return nil
 	}},
 }
 
-// stdin writes to an interactive program at odd offsets: pieces of any size, some of them sent again from their middle, some over
-// bytes that are there, some with other bytes, and all of it from the start.
+// stdin writes to an interactive program at odd offsets: pieces of any size, some sent again from their middle, some over existing bytes,
+// some with other bytes, and all of it from the start.
 func (h *hostile) stdin(ctx context.Context, r *rand.Rand) []string {
 	id := h.submit(ctx, map[string]any{"action": "code", "input": map[string]any{"language": "bash", "source": "cat > /dev/null", "interactive": true,
 		"limits": map[string]any{"wall": "5s"}}})

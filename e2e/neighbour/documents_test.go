@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// heavy is an expression that takes some hundredths of a second, and is allowed. It is 50000.
+// heavy is an allowed expression that takes some hundredths of a second. Its value is 50000.
 const heavy = "size(lists.range(50000).map(x, x * x))"
 
-// documents are definitions that compute as much as they may: workflows and actions, and rules, schedules and waits, which are asked in
-// loops that all users share. None of the rules and schedules starts anything.
+// documents are definitions that compute as much as they may: workflows and actions, and rules, schedules and waits, which loops evaluate
+// that all users share. None of the rules and schedules starts anything.
 func documents() []byte {
 	list := func(n int) string {
 		return "{all: [" + strings.TrimSuffix(strings.Repeat("\"${{ "+heavy+" }}\", ", n), ", ") + "]}"
@@ -33,7 +33,7 @@ func documents() []byte {
 	return []byte(strings.Join(all, "---\n"))
 }
 
-// compute has the documents evaluated, and sends some that are refused: schemas that would end the process, or never end.
+// compute makes the server evaluate the documents, and sends some that it must refuse: schemas that would end the process, or never end.
 func compute(h *hostile, ctx context.Context, r *rand.Rand) (ids []string) {
 	for _, action := range []string{"heavy-steps", "heavy-each"} {
 		ids = append(ids, h.submit(ctx, map[string]any{"action": action}))

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// hostile submits the worst that the API accepts, and some of what it refuses.
+// hostile submits the most expensive requests that the API accepts, and some that it refuses.
 type hostile struct {
 	t      *testing.T
 	base   string
@@ -52,13 +52,13 @@ func newHostile(t *testing.T, address string) *hostile {
 	return h
 }
 
-// act is one thing that a hostile client does. It returns the executions that it started.
+// act is one action of a hostile client. It returns the executions that it started.
 type act struct {
 	name string
 	do   func(h *hostile, ctx context.Context, r *rand.Rand) []string
 }
 
-// run does one thing after the other. What a thing started is waited for a little, submitted again or cancelled at once.
+// run does one act after the other. It waits briefly for what an act started, submits it again or cancels it at once.
 func (h *hostile) run(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		a := h.acts[r.IntN(len(h.acts))]
@@ -82,13 +82,13 @@ func (h *hostile) cancel(ctx context.Context, id string) {
 	h.send(ctx, http.MethodPost, "/executions/"+id+"/cancel", "application/json", strings.NewReader(`{"reason":"`+strings.Repeat("r", 4096)+`"}`), nil)
 }
 
-// withdraw cancels what is left and waits until nothing of the hostile work is open.
+// withdraw cancels the remaining hostile work and waits until all of it has ended.
 func (h *hostile) withdraw(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), quietWithin)
 	defer stop()
 	began := time.Now()
-	// Also what was accepted and not answered before the end: a workflow of 100,000 children would run for minutes.
+	// This includes work that was accepted without an answer before the end: a workflow of 100,000 children would run for minutes.
 	for f := (client.Filter{TopLevel: true, Status: []api.Status{api.Requested, api.Scheduled, api.Provisioning, api.Running}}); ; {
 		page, err := h.client.CancelMany(ctx, f, api.BulkRequest{Reason: strings.Repeat("r", 4096)})
 		if err != nil {
@@ -129,8 +129,8 @@ func (h *hostile) withdraw(t *testing.T) {
 	}
 }
 
-// send makes a call and returns its status. An answer of 500, and none at all, is an error of the test: nothing that a client sends
-// may break the server.
+// send makes a call and returns its status. A status of 500, or a call without an answer, fails the test: no request of a client may break
+// the server.
 func (h *hostile) send(ctx context.Context, method, path, kind string, body io.Reader, out any, header ...string) int {
 	req, err := http.NewRequestWithContext(ctx, method, h.base+path, body)
 	if err != nil {
@@ -162,7 +162,7 @@ func (h *hostile) send(ctx context.Context, method, path, kind string, body io.R
 	return res.StatusCode
 }
 
-// submit submits one execution; "" when it is refused.
+// submit submits one execution. It returns "" when it is refused.
 func (h *hostile) submit(ctx context.Context, s map[string]any, header ...string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -202,7 +202,7 @@ func (h *hostile) batch(ctx context.Context, all []map[string]any, header ...str
 
 var errHangUp = errors.New("the client hangs up")
 
-// broken is a body whose sender goes away in its middle.
+// broken is a body whose sender disconnects in the middle.
 type broken struct{ left int }
 
 func (b *broken) Read(p []byte) (int, error) {
@@ -217,7 +217,7 @@ func (b *broken) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// graph writes a workflow of 1,000 tasks, each of which needs the 150 before it.
+// graph returns a workflow of 1,000 tasks, each of which needs the 150 before it.
 func graph() []byte {
 	const tasks, needs = 1000, 150
 	var b strings.Builder

@@ -1,5 +1,5 @@
-// Package neighbour runs the worst that the API accepts from one client beside the plain work of another, on one server: nothing of
-// the other's work may be lost, refused or late.
+// Package neighbour runs the most expensive requests that the API accepts from one client beside the plain work of another, on one server:
+// none of the other's work may be lost, refused or late.
 package neighbour
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// The defaults are those of make test, on machines that are busy with other tests: there the figures are printed and the bound of
-// the lateness only finds a server that stands still. make chaos asserts one second.
+// The defaults are those of make test, on machines that are busy with other tests: there the figures are printed, and the bound of the
+// lateness only finds a server that hangs. make chaos asserts one second.
 var (
 	span = flag.Duration("neighbour.for", 6*time.Second, "how long both clients work, on each store")
 	late = flag.Duration("neighbour.late", 20*time.Second, "how late an answer to the plain work may be")
@@ -67,7 +67,7 @@ func onServer(t *testing.T, s *server) {
 	s.verify(t)
 }
 
-// plainWork is what the other client does: it submits one thing after the other and waits for each.
+// plainWork is the work of the other client: it submits one execution after the other and waits for each.
 type plainWork struct {
 	t       *testing.T
 	address string
@@ -76,7 +76,7 @@ type plainWork struct {
 	took map[string][]time.Duration // lateness, by action
 }
 
-// run submits an action again and again, for lasts(n) the n-th time, and notes how much later than that the client knew its end.
+// run submits an action again and again, which lasts lasts(n) the n-th time, and notes how much later than that the client knew its end.
 func (p *plainWork) run(ctx context.Context, action string, lasts func(n int) time.Duration) {
 	c := connect(p.t, p.address)
 	for n := 0; ctx.Err() == nil; n++ {
@@ -115,8 +115,8 @@ func once(c *client.Client, action string, d time.Duration) (time.Duration, erro
 	return time.Since(began), nil
 }
 
-// report prints how late the work was and fails the test where that was beyond the bound. machine is how late a timer of this
-// process was at most: no answer can be expected to be less late than that.
+// report prints how late the work was and fails the test when it was later than the bound. machine is the largest delay of a timer in this
+// process: no answer can be expected to be less late than that.
 func (p *plainWork) report(machine time.Duration) {
 	p.t.Helper()
 	for _, action := range []string{"noop", "sleep"} {
@@ -134,7 +134,7 @@ func (p *plainWork) report(machine time.Duration) {
 	}
 }
 
-// stalls sends, once ctx has ended, how late a timer was at most: the part of any lateness that is the machine's.
+// stalls sends, once ctx has ended, the largest delay of a timer: the machine's part of any lateness.
 func stalls(ctx context.Context) <-chan time.Duration {
 	const pause = 10 * time.Millisecond
 	worst := make(chan time.Duration, 1)

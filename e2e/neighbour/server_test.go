@@ -41,7 +41,7 @@ func startOnSQLite(t *testing.T) *server {
 	return start(t, "sqlite")
 }
 
-// startOnPostgres starts the server on a database of the test's own, gone when the test ends.
+// startOnPostgres starts the server on a database of the test's own, which is dropped when the test ends.
 func startOnPostgres(t *testing.T) *server {
 	dsn := os.Getenv(dsnVar)
 	if dsn == "" {
@@ -74,7 +74,8 @@ func execute(t *testing.T, dsn, statement string) {
 
 var serving = regexp.MustCompile(`serving on http://(\S+)`)
 
-// start starts both programs and waits until the plain work's queue is known. Retention is short: an hour of this would fill a disk.
+// start starts both programs and waits until the queue of the plain work is known. Retention is short, because an hour of this test would
+// fill a disk.
 func start(t *testing.T, store string) *server {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,13 +108,13 @@ func start(t *testing.T, store string) *server {
 	}
 }
 
-// run starts pawl and ends it with the test. It sends the lines of its stderr as long as there is room for them.
+// run starts pawl and ends it with the test. It sends the lines of its stderr while the channel has room.
 func run(t *testing.T, args ...string) (lines chan string, over chan error) {
 	t.Helper()
 	return runIn(t, "", args...)
 }
 
-// runIn is run in a cgroup, by its directory; "": in that of this process.
+// runIn is run in the cgroup with a directory, or in this process's cgroup for "".
 func runIn(t *testing.T, group string, args ...string) (lines chan string, over chan error) {
 	t.Helper()
 	path, err := programtest.Pawl()
@@ -121,7 +122,7 @@ func runIn(t *testing.T, group string, args ...string) (lines chan string, over 
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, append(args, "--allow-degraded")...)
-	if group != "" { // the shell joins it before it becomes pawl, so that all memory of pawl counts
+	if group != "" { // the shell joins the group before it becomes pawl, so that all memory of pawl counts
 		cmd = exec.Command("/bin/sh", append([]string{"-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, group}, cmd.Args...)...)
 	}
 	stderr, err := cmd.StderrPipe()
@@ -167,7 +168,7 @@ func runIn(t *testing.T, group string, args ...string) (lines chan string, over 
 	return lines, over
 }
 
-// connect is a client that tells of every refusal.
+// connect returns a client that does not retry, so that it reports every refusal.
 func connect(t *testing.T, address string) *client.Client {
 	t.Helper()
 	c, err := client.New("http://"+address, client.WithPatience(0), client.WithHTTPClient(&http.Client{Transport: &http.Transport{}}))
@@ -177,7 +178,7 @@ func connect(t *testing.T, address string) *client.Client {
 	return c
 }
 
-// verify compares the rows with the promises of docs/invariants.md, and the server with one that is alive.
+// verify checks the rows against the promises of docs/invariants.md, and that the server is alive.
 func (s *server) verify(t *testing.T) {
 	t.Helper()
 	select {
@@ -196,12 +197,12 @@ func (s *server) verify(t *testing.T) {
 	}
 }
 
-// mostComputed is what one transaction may compute: 200,000 operations are its budget, which is looked at between tasks and items; 5 million
-// may the next of these take with all of its templates; and the expression that exceeds these may take its own bound of a million, and that
-// again to find out why it fails.
+// mostComputed is what one transaction may compute. 200,000 operations are its budget, which is checked between tasks and items. The next
+// task or item may take 5 million with all of its templates. The expression that exceeds these may take its own bound of a million, and
+// that again to find out why it fails.
 const mostComputed = 200_000 + 5_000_000 + 2*1_000_000
 
-// transactions asserts that no transaction computed more than it may, and that the decision of none took longer than the bound.
+// transactions asserts that no transaction computed more than it may, and that no decision took longer than the bound.
 func (s *server) transactions(t *testing.T, most time.Duration) {
 	t.Helper()
 	res, err := http.Get("http://" + s.address + "/metrics")

@@ -19,10 +19,11 @@ import (
 // smallMemory is that of a small machine: the server takes about 60 MB of it.
 const smallMemory = 256 << 20
 
-// takesAll are programs that take all the memory there is: of a process, of a file in memory, of an endless text.
+// takesAll are programs that take all memory: as process memory, as a file in memory, and as an endless text.
 var takesAll = []string{"tail -n 1 /dev/zero", "head -c 2G /dev/zero > all", "x=y; while true; do x=$x$x; done"}
 
-// smallMachine is a cgroup with smallMemory, whose processes the kernel kills when they need more; "" where none can be made.
+// smallMachine returns a cgroup with smallMemory, whose processes the kernel kills when they need more. It skips the test where no cgroup
+// can be made.
 func smallMachine(t *testing.T) string {
 	t.Helper()
 	groups, err := os.ReadFile("/proc/self/cgroup")
@@ -39,7 +40,7 @@ func smallMachine(t *testing.T) string {
 			dir, limit = filepath.Join("/sys/fs/cgroup", f[2]), "memory.max"
 		}
 	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) { // in a container, which sees its own group as the root
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) { // in a container, whose own group is the root
 		dir = strings.Join(strings.SplitN(dir, "/", 6)[:5], "/")
 		if limit == "memory.max" {
 			dir = "/sys/fs/cgroup"
@@ -60,8 +61,8 @@ func smallMachine(t *testing.T) string {
 	return group
 }
 
-// On a machine without memory to spare the programs that take all of it are killed, in their processes and in files, and not the server: it
-// answers others meanwhile.
+// On a machine without spare memory the kernel kills the programs that take all of it, in their processes and in files, and not the server,
+// which answers others meanwhile.
 func TestSmallMachine(t *testing.T) {
 	group := smallMachine(t)
 	lines, over := runIn(t, group, "server", "--listen", "127.0.0.1:0", "--state-dir", t.TempDir(), "--runtime", "sandbox",

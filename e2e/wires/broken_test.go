@@ -17,11 +17,11 @@ import (
 	"github.com/pawl-run/pawl/internal/pgpool/pgpooltest"
 )
 
-// asked is a request over a wire whose program sleeps and then is right.
+// asked is a request over a wire whose program sleeps and is right.
 type asked struct {
 	wire, path, body string
-	right            *regexp.Regexp // the answer to a program that is right
-	late             *regexp.Regexp // status and body when nothing is known of it
+	right            *regexp.Regexp // status and body when the result is not known in time
+	late             *regexp.Regexp // the server holds it for longer than a test waits
 	long             bool           // it is held for longer than a test waits
 }
 
@@ -52,7 +52,7 @@ func orphaned(t *testing.T, a asked) (s *process, answer <-chan reply, x api.Exe
 	return s, answer, x
 }
 
-// A worker dies in the middle of a run: another one makes the run again, and the client learns nothing of it.
+// A worker dies in the middle of a run: another one runs the program again, and the client notices nothing.
 func TestWorkerKilledIsRerun(t *testing.T) {
 	t.Parallel()
 	for _, a := range requests() {
@@ -68,7 +68,8 @@ func TestWorkerKilledIsRerun(t *testing.T) {
 	}
 }
 
-// The only worker dies, and none follows: when the client's time is up it is told so, and never that the program failed.
+// The only worker dies, and no other starts: at the end of its time the client gets an answer that says so, and never that the program
+// failed.
 func TestNoWorkerIsLate(t *testing.T) {
 	t.Parallel()
 	for _, a := range requests() {
@@ -89,7 +90,7 @@ func TestNoWorkerIsLate(t *testing.T) {
 	}
 }
 
-// The server is killed in the middle of a run: the client's connection breaks, and there is no answer to be taken for one.
+// The server is killed in the middle of a run: the client's connection breaks without anything that looks like an answer.
 func TestServerKilledAnswersNothing(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -113,7 +114,7 @@ func TestServerKilledAnswersNothing(t *testing.T) {
 	}
 }
 
-// A server that is told to stop gives its clients the signal to try again.
+// A server that shuts down tells its clients to try again.
 func TestServerStoppedIsLate(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), "--no-worker")
@@ -130,8 +131,8 @@ func TestServerStoppedIsLate(t *testing.T) {
 	}
 }
 
-// The database goes away in the middle of a run. When it is back in time the answer is the program's; else the client is told that its time
-// is up.
+// The database goes away in the middle of a run. If it is back in time, the answer is the program's; otherwise the client gets the answer
+// that its time is up.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	dsn := os.Getenv("PAWL_TEST_POSTGRES")
@@ -167,7 +168,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// database makes a database of the test's own.
+// database creates a database of the test's own.
 func database(t *testing.T, dsn string) string {
 	t.Helper()
 	name := "wires_" + strings.ToLower(rand.Text())

@@ -30,7 +30,7 @@ type callback struct {
 	}
 }
 
-// receiver answers requests to callback_urls; the first of them with an error, as many as it is told.
+// receiver answers requests to callback_urls; the first errors of them with an error.
 func receiver(t *testing.T, errors int) (url string, got <-chan callback) {
 	t.Helper()
 	all := make(chan callback, 100)
@@ -87,7 +87,7 @@ func (p *process) token(t *testing.T, body string) string {
 	return out.Token
 }
 
-// A callback has the default fields, in base64, and comes again until it is answered with success.
+// A callback has the default fields, in base64, and is repeated until it is answered with success.
 func TestCallback(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), "--allow-hosts", "127.0.0.1")
@@ -123,7 +123,7 @@ func (p *process) request(t *testing.T, token string) *api.Execution {
 	return x
 }
 
-// Programs that are wrong, write more than a row holds, or are killed have callbacks, too; those of a batch each its own.
+// Programs that are wrong, write more than a row holds, or are killed have callbacks, too, and each program of a batch has its own.
 func TestCallbackOfEachEnd(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), "--allow-hosts", "127.0.0.1")
@@ -150,7 +150,7 @@ func TestCallbackOfEachEnd(t *testing.T) {
 	}
 }
 
-// The server is killed while programs run, and while callbacks are sent: the next one sends all of them.
+// The server is killed while programs run, and while callbacks are sent: the next server sends all of them.
 func TestCallbacksOutliveTheServer(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -192,7 +192,7 @@ func TestCallbacksOutliveTheServer(t *testing.T) {
 	}
 }
 
-// A callback_url is reached as other addresses of tasks are: private ones only where the operator allows it.
+// A callback_url follows the rules for other addresses of tasks: private ones only where the operator allows it.
 func TestCallbackToPrivateAddress(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir())

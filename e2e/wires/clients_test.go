@@ -24,7 +24,7 @@ type python struct {
 	path    string // of modules that are loaded alone
 }
 
-// clients returns a Python with the clients of requirements.txt, and the parts of those of unpacked.txt that tests load.
+// clients returns a Python with the clients of requirements.txt, and the parts of the clients of unpacked.txt that tests load.
 func clients(t *testing.T) python {
 	t.Helper()
 	p := python{pythontest.Environment(t, pythontest.Interpreters(t)[0], "requirements.txt"), t.TempDir()}
@@ -115,7 +115,7 @@ func (p python) unpack(t *testing.T, archive string, take func(string) (string, 
 // transcript is a script in a document, and what it prints.
 var transcript = regexp.MustCompile("(?s)```python\n(.*?)```\n\n```text\n(.*?)```")
 
-// The scripts of the documents print with the real clients what the documents say.
+// With the real clients, the scripts of the documents print what the documents show.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	p := clients(t)

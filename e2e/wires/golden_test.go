@@ -12,13 +12,13 @@ import (
 
 var update = flag.Bool("update", false, "write the answers in testdata anew")
 
-// What differs from run to run.
+// Parts of answers that differ from run to run.
 var (
 	times = regexp.MustCompile(`("execution_time":)[0-9.e-]+`)
 	spans = regexp.MustCompile(`("runtimes":)\[([^]]*)\]`)
 	ids   = regexp.MustCompile(`ex_[0-9a-z]{26}`)
 	span  = regexp.MustCompile(`[0-9]\.[0-9]+`)
-	// What the compiler says, and which languages there are, is not these wires' doing.
+	// The compiler's messages and the list of languages do not come from these wires.
 	compiler  = regexp.MustCompile(`main\.cpp:[^"]*`)
 	languages = regexp.MustCompile(`one of python, [^;]*;`)
 	runtimes  = regexp.MustCompile(`^200 \[{"language":"python",.*\]$`)

@@ -24,7 +24,7 @@ type graded struct {
 	right             bool
 }
 
-// nearly makes the solution of a problem wrong by little: the function returns something else of the same type.
+// nearly makes the solution of a problem slightly wrong: the function returns something else of the same type.
 const nearly = `
 def _pawl_wrong(f):
     def g(*args):
@@ -42,7 +42,7 @@ def _pawl_wrong(f):
 %[1]s = _pawl_wrong(%[1]s)
 `
 
-// humanEval has each solution, and a wrong variant of it.
+// humanEval returns each solution, and a wrong variant of it.
 func humanEval(t *testing.T) []graded {
 	t.Helper()
 	text, err := os.ReadFile("../../../shared/data/humaneval.jsonl")
@@ -72,7 +72,7 @@ func humanEval(t *testing.T) []graded {
 	}
 }
 
-// A program gets the same verdict by every way that leads to Pawl: its API, the wires of four other evaluators, and pawl.code_eval.
+// A program gets the same verdict through each interface of Pawl: its API, the wires of four other evaluators, and pawl.code_eval.
 func TestHumanEvalOnEveryWay(t *testing.T) {
 	t.Parallel()
 	all := humanEval(t)
@@ -169,7 +169,7 @@ func TestHumanEvalOnEveryWay(t *testing.T) {
 	t.Logf("%d programs on %d ways", len(all), len(ways)+1)
 }
 
-// codeEval has all programs graded by the Python package.
+// codeEval lets the Python package grade all programs.
 func codeEval(t *testing.T, s *process, all []graded) {
 	references, predictions := []string{}, [][]string{}
 	for _, g := range all {

@@ -1,5 +1,5 @@
-// Package wires tests the protocols of other evaluators on whole programs: requests and their answers as written down, the real clients of
-// these protocols, and machines that break in the middle.
+// Package wires tests the protocols of other evaluators with whole programs: recorded requests and their answers, the real clients of these
+// protocols, and processes that break in the middle.
 package wires
 
 import (
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 const every = "run_code,test_program,piston,judge0"
 
-// process is one life of `pawl server` or `pawl worker`.
+// process is one process of `pawl server` or `pawl worker`.
 type process struct {
 	*programtest.Process
 	url    string // of a server
@@ -37,7 +37,7 @@ type process struct {
 
 var serving = regexp.MustCompile(`serving on (http://\S+)`)
 
-// start starts pawl, and waits until it has written what announces it.
+// start starts pawl, and waits until it has printed that it is ready.
 func start(t *testing.T, announced *regexp.Regexp, args ...string) (*process, string) {
 	t.Helper()
 	path, err := programtest.Pawl()
@@ -73,7 +73,7 @@ func work(t *testing.T, server *process) *process {
 	return p
 }
 
-// reply is what came of a request.
+// reply is the result of a request.
 type reply struct {
 	status int
 	body   string
@@ -107,7 +107,7 @@ func (p *process) later(path, body string) <-chan reply {
 	return answer
 }
 
-// running waits until an evaluation of a wire runs, and returns it. The attempt is at least so much.
+// running waits until an evaluation of a wire runs in at least the given attempt, and returns it.
 func (p *process) running(t *testing.T, wire string, attempt int) api.Execution {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -122,7 +122,7 @@ func (p *process) running(t *testing.T, wire string, attempt int) api.Execution 
 	return api.Execution{}
 }
 
-// waiting waits until so many evaluations wait for a worker.
+// waiting waits until n evaluations wait for a worker.
 func (p *process) waiting(t *testing.T, n int) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/pgpool/pgpooltest"
 )
 
-// judged are the states of submissions to Judge0's wire by their ids; nil where the server does not answer.
+// judged returns the states of submissions to Judge0's wire by their ids, or nil when the server does not answer.
 func (p *process) judged(t *testing.T, tokens []string) []int {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, p.url+"/compat/judge0/submissions/batch?fields=status&tokens="+strings.Join(tokens, ","), nil)
@@ -38,8 +38,8 @@ func (p *process) judged(t *testing.T, tokens []string) []int {
 	return states
 }
 
-// untilJudged waits until the executions of all tokens have ended, by the server's own API, and then asks for them as a client does: all are
-// accepted. A status of the wire does not change once its execution has ended.
+// untilJudged waits until the executions of all tokens have ended, by the server's own API, and then asks for them as a client does: all
+// are accepted. A status of the wire does not change once its execution has ended.
 func (p *process) untilJudged(t *testing.T, tokens []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -54,7 +54,7 @@ func (p *process) untilJudged(t *testing.T, tokens []string) {
 	}
 }
 
-// submitted are the tokens of n programs that sleep and are right.
+// submitted returns the tokens of n programs that sleep and are right.
 func (p *process) submitted(t *testing.T, n int) []string {
 	t.Helper()
 	one := `{"source_code": "import time; time.sleep(1); print(6*7)", "language_id": 71, "expected_output": "42"}`
@@ -70,7 +70,7 @@ func (p *process) submitted(t *testing.T, n int) []string {
 	return all
 }
 
-// The server is killed in the middle of a batch: the tokens are good at the next one, and each program is judged.
+// The server is killed in the middle of a batch: the tokens are valid at the next server, and each program is judged.
 func TestTokensOutliveTheServer(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -83,7 +83,7 @@ func TestTokensOutliveTheServer(t *testing.T) {
 	again.counted(t, "judge0", "accepted", 0)
 }
 
-// Workers are killed in the middle of a batch: nothing but waiting is seen until others have judged the programs.
+// Workers are killed in the middle of a batch: clients see only waiting programs until other workers have judged them.
 func TestTokensOutliveWorkers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, t.TempDir(), "--no-worker", "--lease", "1s")
