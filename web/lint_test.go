@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// banned is what must not be in a source of the page, because it turns text into markup or code, or reaches another host.
+// banned are patterns that must not occur in a source of the page, because they turn text into markup or code, or contact another host.
 var banned = []struct {
 	pattern *regexp.Regexp
 	why     string
@@ -23,12 +23,12 @@ var banned = []struct {
 	{regexp.MustCompile(`\blocalStorage\.setItem\(\s*tokenKey|document\.cookie`), "a token belongs into sessionStorage at most"},
 }
 
-// foreign finds addresses with a scheme; namespaces of XML are names and not addresses.
+// foreign matches addresses with a scheme; namespaces of XML are names and not addresses.
 var foreign = regexp.MustCompile(`(?i)(?:https?|wss?|ftp):(?://|\\/\\/)[^\s'"\x60]+|url\(\s*['"]?//`)
 
 var namespace = "http://www.w3.org/2000/svg"
 
-// ownImport is how a comment names a type of another file, and how a screen is fetched: by a name that no text can change.
+// ownImport matches how a comment names a type of another file, and how a screen is loaded: by a constant name.
 var ownImport = regexp.MustCompile(`import\('\.\.?/[./a-z]+'\)\.([A-Z]|then\()`)
 
 // sources yields the page's own files.
@@ -80,7 +80,7 @@ func TestSourcesMakeNothingOfText(t *testing.T) {
 	})
 }
 
-// The lint finds what it is for.
+// asks matches the browser's functions that make requests.
 var asks = regexp.MustCompile(`\bfetch\s*\(|\b(XMLHttpRequest|EventSource|WebSocket|sendBeacon)\b`)
 
 // A request goes through the one function that ends it when it stays silent.
@@ -117,7 +117,7 @@ func TestBanned(t *testing.T) {
 	}
 }
 
-// tags are the elements that templates may name: no script, no frame, no form that the browser sends.
+// tags are the elements that templates may use: no script, no frame, no form that the browser sends.
 var tags = map[string]bool{}
 
 func init() {
@@ -129,10 +129,10 @@ func init() {
 
 var tag = regexp.MustCompile(`</?([a-zA-Z][a-zA-Z0-9-]*)[\s/>]`)
 
-// widest is how many columns a line with an element of a template has at most: a change of one of ten elements in a line is hard to review.
+// widest is the most columns of a line with an element of a template: a change of one of ten elements in a line is hard to review.
 const widest = 140
 
-// Templates name known elements only: a mistyped one is found here and not on the screen.
+// Templates use only known elements: a mistyped one is found by this test and not on the screen.
 func TestTemplatesNameKnownElements(t *testing.T) {
 	t.Parallel()
 	sources(t, func(name, text string) {

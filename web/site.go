@@ -17,17 +17,16 @@ import (
 	"sync"
 )
 
-// Root is the path beneath which the page lies. Everything in the page is named relative to it, so that a proxy may serve the whole
-// under a path of its own.
+// Root is the path of the page. Everything in the page has a relative address, so that a proxy may serve it under another path.
 const Root = "/ui/"
 
-// policy is the Content-Security-Policy of the page: nothing inline, nothing from elsewhere, in no frame, and no way to turn a
-// string into markup or code, because executions write their output and their labels themselves.
+// policy is the Content-Security-Policy of the page: nothing inline, nothing from other hosts, no framing, and no way to turn a string into
+// markup or code, because executions write their output and their labels themselves.
 const policy = "default-src 'none'; script-src 'self'; worker-src 'none'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
 
-// permissions takes every feature of the browser away from the page that asks a person or reads a device, but for copying to the
-// clipboard, which the page has buttons for. The header has no word for all of them.
+// permissions denies the page every feature of the browser that asks the user or reads a device, except copying to the clipboard, for which
+// the page has buttons. The header cannot name all of them at once.
 const permissions = "accelerometer=(), ambient-light-sensor=(), autoplay=(), bluetooth=(), camera=(), clipboard-read=(), display-capture=(), " +
 	"encrypted-media=(), fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), idle-detection=(), keyboard-map=(), local-fonts=(), magnetometer=(), " +
 	"microphone=(), midi=(), payment=(), picture-in-picture=(), publickey-credentials-create=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), storage-access=(), usb=(), " +
@@ -35,12 +34,12 @@ const permissions = "accelerometer=(), ambient-light-sensor=(), autoplay=(), blu
 
 // Site serves the page. It is safe for concurrent use.
 type Site struct {
-	hash   string // over all files: the path of every asset has it, so that assets are immutable
-	index  string // the document, with placeholders replaced but for the base
+	hash   string // over all files: part of the path of every asset, so that assets are immutable
+	index  string // the document, with all placeholders replaced except the base
 	assets map[string]*asset
 }
 
-// asset is one file, and its gzip form once a browser has asked for that.
+// asset is one file, and its gzip form once a browser has requested that.
 type asset struct {
 	kind   string // media type
 	plain  []byte
@@ -48,14 +47,14 @@ type asset struct {
 	zipped []byte
 }
 
-// mediaTypes are those of the files of a page; a file with another ending is not served.
+// mediaTypes are the media types by file extension; a file with another extension is not served.
 var mediaTypes = map[string]string{
 	".js":  "text/javascript; charset=utf-8",
 	".css": "text/css; charset=utf-8",
 	".svg": "image/svg+xml",
 }
 
-// New prepares the page that files holds.
+// New prepares the page in files.
 func New(files fs.FS) (*Site, error) {
 	s := &Site{assets: map[string]*asset{}}
 	sum := sha256.New()
@@ -93,11 +92,11 @@ func New(files fs.FS) (*Site, error) {
 	return s, nil
 }
 
-// imports finds the modules that a module names.
+// imports matches the modules that a module imports.
 var imports = regexp.MustCompile(`(?m)^(?:import|export)\b[^"';]*\bfrom ['"](\.[^'"]+)['"]|^import ['"](\.[^'"]+)['"]`)
 
-// graph lists the modules that start needs, itself included: a browser told of all of them at once fetches them side by side, and
-// not level by level.
+// graph lists the modules that start needs, including itself: a browser that knows all of them loads them in parallel, and not level by
+// level.
 func (s *Site) graph(start string) []string {
 	all := []string{start}
 	for i := 0; i < len(all); i++ {
@@ -115,8 +114,8 @@ func (s *Site) graph(start string) []string {
 	return all
 }
 
-// ServeHTTP answers what lies beneath Root: an asset by its path with the hash, the document for every other path, as the page's own
-// router reads it, and a redirect to Root for all else ("/" and "/ui").
+// ServeHTTP serves the paths beneath Root: an asset by its path with the hash, and the document for every other path, which the page's
+// router reads; any other path ("/" and "/ui") is redirected to Root.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -127,13 +126,13 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.file(w, r, rest)
 		return
 	}
-	// Of documents alone: with them on every file the first load had 78,123 bytes in place of 67,553 (permissions) and
-	// 68,068 in place of 62,448 (the others).
+	// These headers are only on documents: with them on every file the first load had 78,123 bytes instead of 67,553 (permissions) and 68,068
+	// instead of 62,448 (the others).
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	if !beneath {
-		// A relative address, because a proxy may have taken a prefix away.
+		// The address is relative, because a proxy may have removed a prefix.
 		h.Set("Location", strings.TrimPrefix(Root, "/"))
 		h.Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusFound)
@@ -144,7 +143,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, r, &asset{kind: "text/html; charset=utf-8", plain: []byte(s.document(strings.TrimPrefix(r.URL.EscapedPath(), Root)))})
 }
 
-// file answers with an asset. Its policy is that of every file of the server: a browser that is led to one as a document runs nothing.
+// file serves an asset. Its policy is that of every file of the server: a browser that opens one as a document runs nothing.
 func (s *Site) file(w http.ResponseWriter, r *http.Request, path string) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
@@ -165,10 +164,10 @@ func (s *Site) document(name string) string {
 	return strings.Replace(s.index, "{{base}}", html.EscapeString(base), 1)
 }
 
-// worthZipping is from how many bytes on gzip makes a difference.
+// worthZipping is the number of bytes from which gzip is useful.
 const worthZipping = 1024
 
-// send answers with an asset, in its gzip form where the browser takes that.
+// send sends an asset, in its gzip form if the browser accepts that.
 func send(w http.ResponseWriter, r *http.Request, a *asset) {
 	h := w.Header()
 	h.Set("Content-Type", a.kind)
@@ -204,8 +203,7 @@ func zipped(b []byte) []byte {
 	return out.Bytes()
 }
 
-// Directory serves the page from a directory instead of the binary, and reads it again whenever its document is asked for: for work
-// on the page.
+// Directory serves the page from a directory instead of the binary, and rereads it at each request for its document: for work on the page.
 func Directory(files fs.FS) (http.Handler, error) {
 	site, err := New(files)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestDocument(t *testing.T) {
 		"/ui/executions":                    `<base href="./">`,
 		"/ui/executions/ex_1":               `<base href="./../">`,
 		"/ui/executions/ex_1/logs?follow=1": `<base href="./../../">`,
-		"/ui/definitions/a%2Fb":             `<base href="./../">`, // for a browser this is no level more
+		"/ui/definitions/a%2Fb":             `<base href="./../">`, // for a browser this is not another level
 	} {
 		w := get(s, path)
 		h := w.Header()
@@ -56,8 +56,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// The headers that keep other sites away, and what the page may ask of the browser, byte for byte: on documents, and on
-// files and what is not found among them.
+// The headers that keep other sites away, and the page's permissions, byte for byte: on documents, on files and on missing ones.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	s := site(t)
@@ -90,7 +89,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A proxy that serves Pawl under a path of its own takes the prefix away: every address that the page names must be relative.
+// A proxy that serves Pawl under another path removes the prefix: every address in the page must be relative.
 func TestNothingIsNamedFromTheRoot(t *testing.T) {
 	t.Parallel()
 	s := site(t)
@@ -135,7 +134,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// The browser is told of every module that the first one needs.
+// The browser gets a list of every module that the first one needs.
 func TestPreloads(t *testing.T) {
 	t.Parallel()
 	s, err := New(fstest.MapFS{
@@ -168,7 +167,7 @@ func TestTakesGzip(t *testing.T) {
 	}
 }
 
-// What others wrote is byte for byte what its README names.
+// Vendored files are byte for byte those that their README lists.
 func TestVendoredFilesAreUnchanged(t *testing.T) {
 	t.Parallel()
 	sums, err := os.ReadFile("vendor/SHA256SUMS")
@@ -187,7 +186,7 @@ func TestVendoredFilesAreUnchanged(t *testing.T) {
 	}
 }
 
-// The first load stays small without a bundler; the day it does not, the modules can be bundled as they are.
+// The first load stays small without a bundler; if it does not one day, the modules can be bundled unchanged.
 func TestFirstLoad(t *testing.T) {
 	t.Parallel()
 	s := site(t)

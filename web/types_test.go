@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write types.d.ts")
 
-// The page's types are package api's: types.d.ts is written from it, and this test fails when they part.
+// The page's types are package api's: types.d.ts is generated from it, and this test fails when they differ.
 func TestTypesAreTheAPIs(t *testing.T) {
 	t.Parallel()
 	w := &typeWriter{seen: map[reflect.Type]bool{}}
@@ -61,13 +61,13 @@ func TestLettersOfCases(t *testing.T) {
 	}
 }
 
-// typeWriter writes interfaces, each after those that it names.
+// typeWriter writes interfaces, each after those that it refers to.
 type typeWriter struct {
 	seen map[reflect.Type]bool
 	out  strings.Builder
 }
 
-// name is how TypeScript calls a type.
+// name is the TypeScript name of a type.
 func (w *typeWriter) name(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Time](), t == reflect.TypeFor[api.Duration](), t == reflect.TypeFor[[]byte]():
@@ -130,7 +130,7 @@ func TestWaitsHaveWords(t *testing.T) {
 	if len(all) < 10 {
 		t.Fatalf("the API lists %q", all)
 	}
-	for _, w := range append(all, "cancel", "aside") { // what only lasts until now is in no history
+	for _, w := range append(all, "cancel", "aside") { // states that only the present has are not in a history
 		if !strings.Contains(words, w+": ") && !strings.Contains(words, "'"+w+"': ") {
 			t.Errorf("no word for %q", w)
 		}

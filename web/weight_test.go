@@ -11,8 +11,8 @@ import (
 
 var imported = regexp.MustCompile(`(?m)^import .*from '(\.\.?/[a-z./]+)';$`)
 
-// needs adds a module and all that it imports, also by others, to those known. What is imported by a call is fetched
-// when it is first shown.
+// needs adds a module and everything that it imports, directly or indirectly, to known. Modules imported by a call are loaded when they are
+// first shown.
 func needs(t *testing.T, name string, known map[string]bool) {
 	t.Helper()
 	if known[name] {
@@ -28,8 +28,7 @@ func needs(t *testing.T, name string, known map[string]bool) {
 	}
 }
 
-// A screen fetches no more modules, when it is the first after the list, than its first view needs. The browser's tests
-// count what comes over the wire.
+// A screen that is opened after the list loads no more modules than its first view needs. The browser's tests count the transferred bytes.
 func TestWeightOfScreens(t *testing.T) {
 	t.Parallel()
 	first := map[string]bool{}

@@ -46,8 +46,7 @@ func (v decimalValue) Set(s string) error {
 	return v.Value.Set(s)
 }
 
-// Number parses a number of digits, optionally with a point or an exponent. strconv would also accept 0x1p4 for 16, and with base
-// prefixes 1_0 for 10.
+// Number parses a number of digits, optionally with a point or an exponent. strconv would also read 0x1p4 as 16.
 func Number(s string) (float64, bool) {
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil && !strings.ContainsAny(s, "_xX") && !math.IsInf(f, 0) && !math.IsNaN(f)

@@ -62,7 +62,7 @@ func retryEnforcements(ctx context.Context, a *app.App, s *app.Session, rule str
 	for _, signal := range signals {
 		e, err := s.RetryEnforcement(ctx, signal, rule)
 		if refused, ok := errors.AsType[*api.Problem](err); ok && refused.Type == api.ProblemInvalid && len(signals) > 1 {
-			a.Say("pawl: %s: %s", signal, refused.Detail) // the rule makes nothing of it any more: the others go on
+			a.Say("pawl: %s: %s", signal, refused.Detail) // the rule no longer applies to it; the others continue
 			bad++
 			continue
 		}

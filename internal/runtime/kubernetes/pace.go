@@ -19,8 +19,8 @@ const (
 	// a node that took minutes to start 20 pods, each pod asked in vain every 20 s.
 	paceTries  = 2
 	paceRarely = 20 * time.Second
-	// Of the pods that start beside others, the first paceVain are tried early and then every paceProbe-th, until one try reaches its
-	// keeper: of 20 pods at once on one node hardly any does, but where each of many nodes starts one pod most may.
+	// paceVain of the pods that start beside others are tried early, and then every paceProbe-th, until one try reaches its
+	// keeper: of 20 pods at once on one node hardly any is reached, but where each of many nodes starts one pod most may be.
 	paceVain  = 5
 	paceProbe = 10
 	// dialFirst and dialMost are the shortest and longest pause between tries of a keeper that runs and does not answer.
@@ -39,10 +39,10 @@ const (
 // cluster usually answer, and the next try when the kubelet has reported the keeper.
 type pace struct {
 	mu    sync.Mutex
-	usual time.Duration // pods beside others after those of early; every paceProbe-th is tried early
+	usual time.Duration // from the assignment to a node to the keeper's answer
 	open  int           // pods that start
 	early int           // pods beside others that were tried early since a try last reached its keeper before the kubelet's report
-	spare int           // pods that were to start without an early try
+	spare int           // pods beside others after those of early; every paceProbe-th is tried early
 }
 
 // tries is the schedule of one pod.
