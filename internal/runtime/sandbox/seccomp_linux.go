@@ -212,19 +212,32 @@ func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uin
 	for _, n := range slices.Sorted(maps.Keys(guarded)) {
 		ins = append(ins, guard(n, guarded[n])...)
 	}
+	var ranges [][2]uint32
 	for i := 0; i < len(allowed); {
 		low, high := allowed[i], allowed[i]
 		for i++; i < len(allowed) && allowed[i] == high+1; i++ {
 			high++
 		}
-		ins = append(ins,
-			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: low, SkipTrue: 1},
-			bpf.RetConstant{Val: retErrno | uint32(unix.EPERM)},
-			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: high, SkipTrue: 1},
-			bpf.RetConstant{Val: retAllow},
-		)
+		ranges = append(ranges, [2]uint32{low, high})
 	}
-	return append(ins, bpf.RetConstant{Val: retErrno | uint32(unix.EPERM)})
+	return append(append(ins, search(ranges, 0)...), bpf.RetConstant{Val: retErrno | uint32(unix.EPERM)}, bpf.RetConstant{Val: retAllow})
+}
+
+// search tests the call's number against ascending ranges, by halves: for each run, the kernel compiles the filter and evaluates it for
+// every number. The two answers, first the one for a call outside of the ranges, come after further more instructions.
+func search(ranges [][2]uint32, further int) []bpf.Instruction {
+	if len(ranges) == 1 {
+		return []bpf.Instruction{
+			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: ranges[0][0], SkipTrue: uint8(further + 1)},
+			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: ranges[0][1], SkipTrue: uint8(further), SkipFalse: uint8(further + 1)},
+		}
+	}
+	half := len(ranges) / 2
+	above := search(ranges[half:], further)
+	below := search(ranges[:half], further+len(above))
+	return append(append([]bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: ranges[half][0], SkipTrue: uint8(len(below))},
+	}, below...), above...)
 }
 
 // guard allows call n under any of the rules and returns EPERM otherwise.
@@ -251,14 +264,7 @@ func match(r rule, answer uint32) []bpf.Instruction {
 	for _, c := range r {
 		// Loads are little-endian on both supported architectures.
 		low, high := uint32(offsetArgs+8*c.arg), uint32(offsetArgs+8*c.arg+4)
-		part := []bpf.Instruction{
-			bpf.LoadAbsolute{Off: high, Size: 4},
-			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: uint32(c.mask >> 32)},
-			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(c.value >> 32)}, // on to the end
-			bpf.LoadAbsolute{Off: low, Size: 4},
-			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: uint32(c.mask)},
-			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(c.value)}, // on to the end
-		}
+		part := append(half(high, uint32(c.mask>>32), uint32(c.value>>32)), half(low, uint32(c.mask), uint32(c.value))...)
 		if c == notZero(c.arg) {
 			part = []bpf.Instruction{
 				bpf.LoadAbsolute{Off: high, Size: 4},
@@ -278,4 +284,13 @@ func match(r rule, answer uint32) []bpf.Instruction {
 		}
 	}
 	return all
+}
+
+// half compares 32 bits of an argument. Its jump leads to the end of the rule.
+func half(offset, mask, value uint32) []bpf.Instruction {
+	compare := []bpf.Instruction{bpf.LoadAbsolute{Off: offset, Size: 4}, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: mask}}
+	if mask == ^uint32(0) {
+		compare = compare[:1]
+	}
+	return append(compare, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value})
 }
