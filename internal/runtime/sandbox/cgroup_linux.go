@@ -240,7 +240,7 @@ func (g *group) pageCache() int64 {
 
 // cpu is the user and system time of the run; 0 when the kernel does not report it.
 func (g *group) cpu() time.Duration {
-	if g.owner.limits {
+	if g.dir != nil {
 		return time.Duration(field(g.dir.Name(), "cpu.stat", "usage_usec")) * time.Microsecond
 	}
 	if g.owner.cpuacct == "" {

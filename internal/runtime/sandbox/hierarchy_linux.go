@@ -59,7 +59,7 @@ func findCgroups() (*cgroups, error) {
 			c.cpu = ""
 		}
 		if unified != "" && usable(unified, prefix) == nil {
-			c.unified = unified
+			c.unified, c.cpuacct = unified, "" // v2 counts processor time without a controller
 		}
 		c.sweep()
 		return c, nil
