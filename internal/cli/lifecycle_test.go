@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
 // running is a pawl in the background.
@@ -102,17 +103,7 @@ func writeFile(t *testing.T, name, text string) string {
 // aliveWith counts the processes with a text in their command line.
 func aliveWith(t *testing.T, text string) int {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, f := range files {
-		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(text)) {
-			n++
-		}
-	}
-	return n
+	return len(runtimetest.Processes(text))
 }
 
 const sleeper = `name: sleeper

@@ -73,9 +73,12 @@ func groupLives(id int) bool {
 		return false
 	}
 	group := []byte(strconv.Itoa(id))
-	entries, _ := filepath.Glob("/proc/[0-9]*/stat")
+	entries, _ := os.ReadDir("/proc") // filepath.Glob would list the 50 files of each process as well
 	for _, entry := range entries {
-		text, err := os.ReadFile(entry)
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
 		if err != nil {
 			continue
 		}

@@ -4,7 +4,6 @@ package runtimetest
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,11 +148,15 @@ func settles[T any](good func() bool, what func() T) (T, bool) {
 // Processes lists the host's processes whose command line holds text, as "pid command".
 func Processes(text string) []string {
 	var found []string
-	entries, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	entries, _ := os.ReadDir("/proc") // filepath.Glob would list the 50 files of each process as well
 	for _, entry := range entries {
-		line, err := os.ReadFile(entry)
-		if err == nil && bytes.Contains(line, []byte(text)) && entry != fmt.Sprintf("/proc/%d/cmdline", os.Getpid()) {
-			found = append(found, strings.Split(entry, "/")[2]+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		if err == nil && bytes.Contains(line, []byte(text)) {
+			found = append(found, entry.Name()+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
 		}
 	}
 	return found
