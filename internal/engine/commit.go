@@ -280,6 +280,9 @@ func (e *Engine) tellExecutions(t *transaction) {
 	}
 	var due time.Time
 	for _, x := range t.effects.written {
+		if x.State.Cancel != nil {
+			e.handed.forget(x.ID) // its row has the order
+		}
 		if w := x.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
 			due = w
 		}

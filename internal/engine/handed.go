@@ -9,10 +9,10 @@ import (
 
 // handed remembers executions that this replica has handed to workers, for the transactions of their ends:
 //
-//   - the workflow of a task, which a report does not name: the transaction reads it together with the task
-//   - any other execution without a key, in its committed state: the transaction does not read its row
+//   - an execution without a key, in its committed state: the transaction does not read its row
+//   - the workflow of a task, which a report does not name: the transaction reads it with its first statements
 //
-// Both are hints: without them the transaction reads the row of the execution, and the workflow after the task.
+// Both are hints: without them the transaction reads the row of the execution, and then the workflow.
 type handed struct {
 	mu         sync.Mutex
 	attempts   map[flow.ID]store.WorkflowAttempt
@@ -36,19 +36,26 @@ func (h *handed) add(xs []*flow.Execution) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, x := range xs {
-		switch {
-		case !x.Parent.IsZero():
+		if !x.Parent.IsZero() {
 			if len(h.attempts) >= handedTasksLimit {
 				clear(h.attempts)
 			}
 			h.attempts[x.ID] = store.WorkflowAttempt{ID: x.Parent, Attempt: x.ParentAttempt}
-		case x.Key == "" && x.PayloadSize() <= handedPayload:
+		}
+		if x.Key == "" && x.PayloadSize() <= handedPayload {
 			if len(h.executions) >= handedLimit {
 				clear(h.executions)
 			}
 			h.executions[x.ID] = x
 		}
 	}
+}
+
+// forget has the transaction of an execution's end read its row.
+func (h *handed) forget(id flow.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.executions, id)
 }
 
 // ended returns the workflow of an execution whose end its worker reports, and the execution, and forgets both. The zero attempt and nil:

@@ -38,7 +38,7 @@ func (t *transaction) Draft(id flow.ID) *flow.Draft { return t.loaded.drafts[id]
 
 func (t *transaction) add(d *flow.Draft) { t.loaded.drafts[d.ID] = d }
 
-// Load brings executions into the transaction, without their payloads.
+// Load brings executions into the transaction, without their payloads. The first call reads the workflows that the store expects as well.
 func (t *transaction) Load(ctx context.Context, ids []flow.ID) error {
 	missing := make([]flow.ID, 0, len(ids))
 	for _, id := range ids {
@@ -46,7 +46,7 @@ func (t *transaction) Load(ctx context.Context, ids []flow.ID) error {
 			missing = append(missing, id)
 		}
 	}
-	if len(missing) == 0 {
+	if len(missing) == 0 && len(t.workflows.expected) == 0 {
 		return nil
 	}
 	xs, err := t.tx.Lock(ctx, missing, store.WithoutPayload)

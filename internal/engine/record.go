@@ -83,9 +83,9 @@ func saysEnd(r flow.Report) bool {
 func (o *reportOp) want(t *transaction) {
 	if o.known != nil {
 		t.wants.known, o.known = append(t.wants.known, o.known), nil // if the row differs, the transaction is repeated, and reads it
-		return
+	} else {
+		t.wants.executions = append(t.wants.executions, o.report.Execution)
 	}
-	t.wants.executions = append(t.wants.executions, o.report.Execution)
 	if !o.parent.ID.IsZero() {
 		t.wants.workflows = append(t.wants.workflows, o.parent)
 	}

@@ -188,9 +188,9 @@ func (t *transaction) lockKnown() {
 	tx.LockKnown(ids)
 }
 
-// readsNothing reports whether the transaction has no reason to read: all its requests are ends of known executions.
+// readsNothing reports whether the transaction has no reason to read: all its requests are ends of known executions, and none is a task.
 func (t *transaction) readsNothing() bool {
-	return t.wants.requests == len(t.wants.known) && len(t.dispatch.claimers.all) == 0
+	return t.wants.requests == len(t.wants.known) && len(t.wants.workflows) == 0 && len(t.dispatch.claimers.all) == 0
 }
 
 func (t *transaction) readNow(ctx context.Context) (time.Time, error) {

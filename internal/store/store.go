@@ -194,7 +194,7 @@ type Expecter interface {
 	// ExpectLastPause announces that LastPause may be called.
 	ExpectLastPause()
 	// ExpectWorkflows announces that LockWorkflows may be called, with exactly this argument, for the workflows of the executions in the next
-	// Lock. They are locked and read together with these.
+	// Lock or the last LockKnown. The next Lock locks and reads them as well, even if it names no execution.
 	ExpectWorkflows(of []KnownWorkflow)
 	// LockKnown locks executions without reading them, together with the next statement that needs an answer. The caller knows their state,
 	// because this process has written it. If a row has another state, the write of its draft is a conflict. LockKnown must be the

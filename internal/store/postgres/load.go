@@ -172,7 +172,7 @@ func lockQuery(wait bool, p payload) *query {
 }
 
 func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.Execution, error) {
-	if len(ids) == 0 {
+	if len(ids) == 0 && len(t.workflowsToRead) == 0 {
 		return nil, nil
 	}
 	var done func()
@@ -188,12 +188,14 @@ func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) 
 	all := make([]*flow.Execution, 0, len(ids))
 	wait := t.mayWaitFor(ids)
 	q := lockQuery(wait, p)
-	t.asked = append(t.asked, locks{executions: ids})
-	a := t.args().ids(ids)
-	if p == smallPayload {
-		a = a.int(store.SmallPayload)
+	if len(ids) > 0 {
+		t.asked = append(t.asked, locks{executions: ids})
+		a := t.args().ids(ids)
+		if p == smallPayload {
+			a = a.int(store.SmallPayload)
+		}
+		t.add(q, a, t.collect(&all, p))
 	}
-	t.add(q, a, t.collect(&all, p))
 	behind()
 	if err := t.flush(ctx); err != nil {
 		return nil, fmt.Errorf("lock executions: %w", err)

@@ -55,9 +55,14 @@ func expectedWorkflows(b *bench) {
 			b.update(func(ctx context.Context, t store.Tx) error {
 				told = nil
 				expectWorkflows(t, of)
-				xs, err := t.Lock(ctx, []flow.ID{item}, store.WithoutPayload)
+				read := []flow.ID{item}
+				if x, ok := t.(store.Expecter); ok && change == 0 {
+					x.LockKnown(read)
+					read = nil
+				}
+				xs, err := t.Lock(ctx, read, store.WithoutPayload)
 				must(b, err)
-				equal(b, "executions that are locked beside an expected workflow", len(xs), 1)
+				equal(b, "executions that are locked beside an expected workflow", len(xs), len(read))
 				began, err := t.Now(ctx)
 				must(b, err)
 				must(b, t.Apply(ctx, written))
