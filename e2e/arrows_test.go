@@ -20,8 +20,8 @@ type arrow struct {
 	why  string
 }
 
-// arrows lists every import that is allowed between rooms. A package may import itself and what lies beneath it in its own
-// room's tests; anything else must be here. docs/architecture.md has the picture.
+// arrows lists every import that is allowed between rooms. A package may import itself, and its room's tests may import what is below it;
+// any other import must be listed here. docs/architecture.md has the picture.
 var arrows = []arrow{
 	{"internal/flow", []string{"internal/wirejson"}, "the nouns know how their data are written, and nobody else"},
 	{"internal/comparison", nil, "pure: what a program wrote and what was expected become a verdict"},
@@ -177,7 +177,7 @@ var arrows = []arrow{
 // free rooms may import anything: they test the whole.
 var free = []string{"e2e"}
 
-// Packages for tests link the engine: a program that imported one outside its tests would carry all of Pawl.
+// Packages for tests link the engine: a program that imported one outside its tests would contain all of Pawl.
 func TestPackagesForTestsAreForTests(t *testing.T) {
 	for _, p := range []string{"client", "handler", "handler/redis", "handler/rabbitmq", "api"} {
 		out, err := exec.Command("go", "list", "-deps", module+p).Output()
@@ -195,7 +195,7 @@ func TestPackagesForTestsAreForTests(t *testing.T) {
 	}
 }
 
-// The client of a cluster is larger than all of pawl's own code: one program has it.
+// The client of a cluster is larger than all of pawl's own code, so only one program contains it.
 func TestOneProgramHasTheClusterClient(t *testing.T) {
 	for _, p := range []string{"cmd/pawl", "cmd/pawl-pod", "handler", "client", "pawltest"} {
 		out, err := exec.Command("go", "list", "-deps", module+p).Output()
@@ -208,7 +208,7 @@ func TestOneProgramHasTheClusterClient(t *testing.T) {
 	}
 }
 
-// The helper in pods is in memory twice for each: see maxPod.
+// Each pod has the helper in memory twice: see maxPod.
 func TestHelperIsSmall(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", module+"cmd/pawl-pod").Output()
 	if err != nil {
@@ -267,7 +267,7 @@ func TestArrows(t *testing.T) {
 
 func below(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 
-// otherRoom reports whether p, which lies beneath room, is a room of its own.
+// otherRoom reports whether p, which lies below room, is a room of its own.
 func otherRoom(p, room string) bool {
 	r, _ := ruleFor(p)
 	return r != room
@@ -287,7 +287,7 @@ func ruleFor(p string) (string, *arrow) {
 	return best.from, best
 }
 
-// The rules are pure: no clock, no randomness, no I/O.
+// The packages of the rules are pure: no clock, no randomness, no I/O.
 func TestRulesArePure(t *testing.T) {
 	banned := map[string]string{
 		"os": "I/O", "net": "I/O", "net/http": "I/O", "os/exec": "I/O", "math/rand": "randomness", "math/rand/v2": "randomness",

@@ -27,8 +27,8 @@ tasks:
 outputs: {by: "${{ tasks.approve.output.by }}", paid: "${{ [tasks.first.output.data.n, tasks.second.output.data.n] }}"}
 `
 
-// The process is killed again and again while people answer and signals come, before the waits for them and after. Nothing that was
-// acknowledged is lost or done twice: every workflow ends with its answer and with both signals, in their order.
+// The process is killed again and again while people answer and signals come, before the waits for them and after. No acknowledged answer
+// or signal is lost or handled twice: every workflow ends with its answer and with both signals, in their order.
 func TestAnswersAndSignalsThroughKills(t *testing.T) {
 	const cycles = 6
 	seed := uint64(time.Now().UnixNano())
@@ -41,7 +41,7 @@ func TestAnswersAndSignalsThroughKills(t *testing.T) {
 	}
 	const perCycle = 12
 	order := func(cycle, n int) string { return fmt.Sprintf("o-%d-%d", cycle, n) }
-	// Everything is harmless to do again: a submission and a signal by their keys, an answer by who gives it.
+	// Each step may be repeated: a submission and a signal have keys, and an answer is recognized by its author.
 	submit := func(ctx context.Context, c *client.Client, name string) (string, error) {
 		x, err := c.Submit(ctx, api.Submission{Action: "asking", IdempotencyKey: name, Input: json.RawMessage(fmt.Sprintf(`{"order":%q}`, name))})
 		if err != nil {

@@ -22,7 +22,7 @@ batch: {key: "${{ signal.subject }}", size: 5, wait: 50ms}
 run: {action: noop, input: "${{ signals.map(s, s.key) }}", labels: {of: gather}}
 `
 
-// The process is killed again and again while signals are gathered and batches close. Each signal that was acknowledged is in one batch.
+// The process is killed again and again while signals are gathered and batches close. Each acknowledged signal is in one batch.
 func TestBatchesThroughKills(t *testing.T) {
 	const cycles = 6
 	seed := uint64(time.Now().UnixNano())

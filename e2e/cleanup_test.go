@@ -35,8 +35,8 @@ tasks:
         echo "$PAWL_ATTEMPT" >> "$DIR/unlocked"
 `
 
-// A server that dies in the middle of a clean-up goes on with it in its next life: what was being run is run again, once, and
-// the workflow ends as it was ordered.
+// A server that dies in the middle of a clean-up continues it after its restart: the interrupted task runs again, once, and the workflow
+// ends as ordered.
 func TestKilledInACleanup(t *testing.T) {
 	t.Parallel()
 	dir, state := t.TempDir(), t.TempDir()

@@ -33,9 +33,8 @@ tasks:
 outputs: {r: "${{ tasks.all.output.r }}"}
 `
 
-// The process is killed again and again in the middle of its work, and started again on the same state. In the end
-// everything that was accepted has ended as it should, once; no attempt ran twice; the histories have no gaps; and the
-// rows keep every promise.
+// The process is killed again and again in the middle of its work, and restarted on the same state. At the end every accepted execution has
+// ended as it should, once; no attempt ran twice; the histories have no gaps; and the rows keep every promise.
 func TestKilledAgainAndAgain(t *testing.T) {
 	const cycles = 8
 	seed := uint64(time.Now().UnixNano())
@@ -58,7 +57,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cycle := range cycles {
-		// Each request has a key, so that one whose answer the kill swallowed can be asked again.
+		// Each request has a key, so that it can be repeated when the kill lost its answer.
 		ctx, cancel := context.WithCancel(t.Context())
 		accepted := make(chan [2]string, 100)
 		take := func(a [2]string) {
@@ -126,7 +125,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !x.Status.Terminal() { // accepted, and the kill swallowed the answer: it is in neither list
+		if !x.Status.Terminal() { // accepted, but the kill lost the answer: it is in neither list
 			x = *s.wait(t, x.ID)
 		}
 		lost += x.Attempt - 1
@@ -160,7 +159,7 @@ func readLedger(t *testing.T, path string) map[string]int {
 	return lines
 }
 
-// checkRows asks a store that nobody serves whether its rows keep their promises.
+// checkRows checks whether the rows of a store without a server keep their promises.
 func checkRows(t *testing.T, path string) {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), path, sqlite.Options{})

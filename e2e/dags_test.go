@@ -42,10 +42,10 @@ func TestRecordedDAGs(t *testing.T) {
 	}
 }
 
-// taskName makes a recorded name one that workflows allow.
+// taskName turns a recorded name into one that workflows allow.
 func taskName(id string) string { return strings.ToLower(strings.ReplaceAll(id, " ", "_")) }
 
-// criticalPath is the longest sum of naps along any path.
+// criticalPath returns the longest sum of naps along any path.
 func (d *recordedDAG) criticalPath() time.Duration {
 	nap, needs := map[string]time.Duration{}, map[string][]string{}
 	for _, t := range d.Tasks {

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// A source file is named in the documents by the end of its path, as in `engine/commit.go`.
+// The documents name a source file by the end of its path, as in `engine/commit.go`.
 var namedFile = regexp.MustCompile("`([A-Za-z0-9_./-]+/[A-Za-z0-9_.-]+\\.(?:go|js|sql))`")
 
-// The source files that the documents name exist. Decisions are left out: they tell of the tree as it was.
+// The source files that the documents name exist. Decisions are left out, because they describe the tree on their date.
 func TestDocumentsNameFiles(t *testing.T) {
 	t.Parallel()
 	var files []string
@@ -68,7 +68,7 @@ var (
 	noAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors are those that a page makes of a document's headings: lower case, with dashes for spaces, without punctuation.
+// anchors returns the anchors that a page makes from a document's headings: lower case, with dashes for spaces, without punctuation.
 func anchors(document string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(document, ""), -1) {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// echoes answers every line, and counts them: what is lost or comes twice shows.
+// echoes answers and counts every line, so that a lost or repeated line shows.
 const echoes = `import sys
 for n, line in enumerate(sys.stdin, 1):
     print(n, line.rstrip())
@@ -33,7 +33,7 @@ func (p *serverProcess) echoes(t *testing.T, attempts int) string {
 	return x.ID
 }
 
-// follow reads the lines that an execution writes in one attempt, as they come.
+// follow reads the lines of one attempt of an execution, as they are written.
 func follow(t *testing.T, c *client.Client, id string, attempt int) *bufio.Scanner {
 	r, w := io.Pipe()
 	ctx := t.Context()
@@ -60,7 +60,7 @@ func line(t *testing.T, lines *bufio.Scanner, want string) {
 	}
 }
 
-// A program is typed to while it runs, and answers before anybody would notice a delay.
+// A client types to a program while it runs, and the program answers without a noticeable delay.
 func TestInteractiveRoundTrip(t *testing.T) {
 	p := serve(t, t.TempDir())
 	id := p.echoes(t, 1)
@@ -85,7 +85,7 @@ func TestInteractiveRoundTrip(t *testing.T) {
 	}
 }
 
-// What was typed outlives the server: the next attempt reads all of it again, and the conversation goes on.
+// Typed lines survive a server's death: the next attempt reads all of them again, and the conversation continues.
 func TestInteractiveSurvivesItsServer(t *testing.T) {
 	dir := t.TempDir()
 	p := serve(t, dir)
@@ -122,8 +122,8 @@ func TestInteractiveSurvivesItsServer(t *testing.T) {
 	}
 }
 
-// A server that is killed in the middle of a dialogue of a program and an interactor: the next attempt begins a new one, and the evaluation
-// has one outcome.
+// A server is killed in the middle of a dialogue between a program and an interactor: the next attempt begins a new dialogue, and the
+// evaluation has one outcome.
 func TestDialogueSurvivesItsServer(t *testing.T) {
 	t.Parallel()
 	state, dir := t.TempDir(), t.TempDir()

@@ -34,7 +34,7 @@ func (p *serverProcess) startWorker(t *testing.T, args ...string) {
 	})
 }
 
-// workers waits until so many are there, and returns their labels by name.
+// workers waits until n workers are connected, and returns their labels by name.
 func (p *serverProcess) workers(t *testing.T, n int) map[string]map[string]string {
 	t.Helper()
 	deadline, tick := time.After(2*time.Minute), time.NewTicker(20*time.Millisecond)
@@ -63,7 +63,7 @@ func (p *serverProcess) workers(t *testing.T, n int) map[string]map[string]strin
 	}
 }
 
-// ranOn is the name of the worker that was given an execution.
+// ranOn returns the name of the worker that got an execution.
 func (p *serverProcess) ranOn(t *testing.T, id string) string {
 	t.Helper()
 	for _, e := range p.history(t, id) {
@@ -79,8 +79,8 @@ func (p *serverProcess) ranOn(t *testing.T, id string) string {
 	return ""
 }
 
-// Workers of different labels, in the server's process and in two others, are given what asks for theirs; what nobody has
-// waits, says for what, and goes to the worker that comes with it.
+// Workers with different labels, in the server's process and in two others, get the executions that select their labels. An execution that
+// matches no worker waits, says which labels it needs, and goes to the worker that comes with them.
 func TestLabelsOfWorkers(t *testing.T) {
 	t.Parallel()
 	p := serve(t, t.TempDir(), "--runtime", "process", "--labels", "zone=home")
@@ -138,7 +138,7 @@ func TestLabelsOfWorkers(t *testing.T) {
 
 var labelsBlock = regexp.MustCompile("(?s)## Labels\n\n```sh\n(.*?)```")
 
-// The commands of the guide to labels work as they stand there.
+// The commands of the guide to labels work as written.
 func TestLabelsAsDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/replicas.md")

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// A variable of this module that the linker is told to set, as in -X github.com/pawl-run/pawl/internal/cli/app.release=v1.
+// linked matches a variable of this module that the linker is told to set, as in -X github.com/pawl-run/pawl/internal/cli/app.release=v1.
 var linked = regexp.MustCompile(`-X[ =]["']?` + regexp.QuoteMeta(module) + `([\w./-]+)\.(\w+)=`)
 
-// The linker passes over a -X whose variable does not exist, and the binary then says the wrong version.
+// The linker ignores a -X whose variable does not exist, and the binary then reports the wrong version.
 func TestLinkedVariablesExist(t *testing.T) {
 	t.Parallel()
 	builds := []string{"../Makefile"}
@@ -52,7 +52,7 @@ func TestLinkedVariablesExist(t *testing.T) {
 	}
 }
 
-// settable reports whether a package has a variable that the linker can set: a string that nothing initializes.
+// settable reports whether a package has a variable that the linker can set: a string without an initializer.
 func settable(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

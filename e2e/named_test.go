@@ -17,8 +17,8 @@ var (
 	ranIn     = regexp.MustCompile(`go run \./([\w/]+)[^\n]*?\bin \[(\w+)/\]`)
 )
 
-// The documents name tests, files and programs: each exists, so that a reader who looks for the test of a promise finds it. Decisions
-// are left out: they say what was true on their date.
+// The documents name tests, files and programs. Each of them exists, so that a reader who looks for the test of a promise finds it.
+// Decisions are left out, because they describe their date.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	tests := []string{"TestName"} // the placeholder of CONTRIBUTING.md

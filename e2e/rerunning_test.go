@@ -55,8 +55,8 @@ func (p *serverProcess) askRerun(ctx context.Context, id, key string) (string, e
 	return x.ID, nil
 }
 
-// The process is killed again and again while reruns are submitted and run. Each key has one rerun, which ends as it should; what it
-// reuses is never run again, and each attempt of the rest once.
+// The process is killed again and again while reruns are submitted and run. Each key has one rerun, which ends as it should; a reused task
+// never runs again, and each attempt of the other tasks runs once.
 func TestRerunsThroughKills(t *testing.T) {
 	const cycles = 6
 	seed := uint64(time.Now().UnixNano())
@@ -156,8 +156,8 @@ func TestRerunsThroughKills(t *testing.T) {
 	checkRows(t, filepath.Join(state, "pawl.db"))
 }
 
-// The process is killed again and again while many executions are run again together, and so is the client's loop, which then continues by
-// its ID. Each of them is run again once.
+// The process is killed again and again while many executions are rerun together, and so is the client's loop, which then continues by its
+// ID. Each execution is rerun once.
 func TestBulkRerunThroughKills(t *testing.T) {
 	const cycles = 4
 	seed := uint64(time.Now().UnixNano())

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// The process is killed again and again while schedules fire every second. In the end every second of each schedule was fired
-// once or is among the missed ones, and each execution is of one tick.
+// The process is killed again and again while schedules fire every second. At the end every second of each schedule was fired once or is
+// among the missed ones, and each execution belongs to one tick.
 func TestSchedulesOfKilledServer(t *testing.T) {
 	const cycles = 6
 	seed := uint64(time.Now().UnixNano())
@@ -39,7 +39,7 @@ func TestSchedulesOfKilledServer(t *testing.T) {
 		s = serve(t, state, "--slots", "4", "--runtime", "process")
 	}
 	for _, name := range names {
-		// A life that was short for its machine may have had no tick.
+		// On a slow machine a short-lived process may have had no tick.
 		for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 			ticks, err := s.client.Ticks(t.Context(), name, cycles)
 			if err != nil {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// serverProcess is one life of `pawl server`.
+// serverProcess is one process of `pawl server`.
 type serverProcess struct {
 	*programtest.Process
 	client  *client.Client
@@ -46,7 +46,7 @@ func serve(t *testing.T, dir string, args ...string) *serverProcess {
 	return p
 }
 
-// stop ends the process the polite way and returns how it ended.
+// stop sends SIGTERM to the process and returns how it ended.
 func (p *serverProcess) stop() error {
 	p.Signal(syscall.SIGTERM)
 	return p.Wait()

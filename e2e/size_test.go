@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// maxBinary is how large the stripped binary may be. It has 45 MiB on Linux, and 16 MiB more as soon as one function is linked
-// that calls methods by names which are no constants, as templates do: then all exported methods of all types stay in.
+// maxBinary bounds the size of the stripped binary. It has 45 MiB on Linux, and 16 MiB more as soon as it links one function that calls
+// methods by names that are not constants, as templates do: then the linker keeps all exported methods of all types.
 const maxBinary = 48 << 20
 
-// maxKubernetes is how large pawl-kubernetes may be. It has 52.1 MiB: the 45.0 of pawl, 1.6 of types of Kubernetes' API, and the client with
-// what it needs. With the library's typed client it had 59.
+// maxKubernetes bounds the size of pawl-kubernetes. It has 52.1 MiB: the 45.0 of pawl, 1.6 of types of Kubernetes' API, and the client with
+// its dependencies. With the library's typed client it had 59.
 const maxKubernetes = 53 << 20
 
-// maxPod is how large pawl-pod may be: it has 2.2 MB, all of which both of its processes in a pod have in memory. With
-// package net and JSON it had 2.7.
+// maxPod bounds the size of pawl-pod: it has 2.2 MB, all of which both of its processes in a pod have in memory. With package net and JSON
+// it had 2.7.
 const maxPod = 5 << 19
 
-// The cluster's client costs pawl-kubernetes a few megabytes, and its pods' helper is small enough to be copied into each.
+// The cluster's client adds a few megabytes to pawl-kubernetes, and the helper is small enough to be copied into each pod.
 func TestBinariesForKubernetes(t *testing.T) {
 	t.Parallel()
 	for name, most := range map[string]int64{"pawl-kubernetes": maxKubernetes, "pawl-pod": maxPod} {
@@ -38,7 +38,7 @@ func TestBinariesForKubernetes(t *testing.T) {
 	}
 }
 
-// The linker removes what is not called, and the binary stays below its bound.
+// The linker removes functions that are not called, and the binary stays below its bound.
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl")

@@ -10,8 +10,8 @@ import (
 
 var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// scripts/later.txt names the tests that make test leaves to make test-all. go test takes one pattern for all packages,
-// so a name in it must not be that of another package's test, which make test would then leave out as well.
+// scripts/later.txt names the tests that make test leaves out and make test-all runs. go test takes one pattern for all packages, so a name
+// in the list must not also be a test of another package, which make test would then leave out as well.
 func TestLaterTestsExist(t *testing.T) {
 	t.Parallel()
 	packages := map[string][]string{}

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// span is what the collector keeps of one.
+// span is the part of a span that the collector keeps.
 type span struct {
 	service, name, trace, id, parent, execution string
 	begin, end                                  uint64
@@ -63,7 +63,7 @@ func (c *collected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// named returns the first span with a name and what it is told to look at; nil when none has come yet.
+// named returns the first span with a name, or nil when none has arrived yet.
 func (c *collected) named(name string) *span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,8 +83,7 @@ func hexed(b []byte) string {
 	return s.String()
 }
 
-// One request is one trace, from the server through the hand-off to the program in a worker's runtime elsewhere, beneath
-// the span of the caller.
+// One request is one trace: from the span of the caller through the server and the hand-off to the program in a remote worker's runtime.
 func TestOneTraceAcrossProcesses(t *testing.T) { // not parallel: processes inherit its environment
 	c := &collected{}
 	srv := httptest.NewServer(c)

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/programtest"
 )
 
-// values are what readers of JSON, YAML, SQL and numbers like to change. No two of them are equal.
+// values are texts that readers of JSON, YAML, SQL and numbers often change. No two of them are equal.
 var values = []string{
 	`9007199254740993`, `9007199254740992`, `-9007199254740993`, `18446744073709551615`, `18446744073709551616`, `123456789012345678901234567890`,
 	`1e400`, `1e-400`, `5e-324`, `1.7976931348623157e308`, `0`, `0.1`, `0.30000000000000004`, `0.1234567890123456789`, `1.0`, `1E+2`,
@@ -49,7 +49,7 @@ func member(t testing.TB, raw json.RawMessage, name string) json.RawMessage {
 	return all[name]
 }
 
-// Values come out as they went in: through inputs, expressions, defaults of schemas, labels, conditions, the command line and archives.
+// Values keep their text through inputs, expressions, defaults of schemas, labels, conditions, the command line and archives.
 func TestValuesKeepTheirText(t *testing.T) {
 	dir := t.TempDir()
 	p := serve(t, filepath.Join(dir, "state"))
@@ -113,13 +113,13 @@ func TestValuesKeepTheirText(t *testing.T) {
 		}
 	}
 
-	// Each value is found by itself, and no other one.
+	// A search for a value finds that value and no other one.
 	for _, v := range values {
 		var text string
 		written := v
 		if v[0] == '"' && json.Unmarshal([]byte(v), &text) == nil {
 			if strings.ContainsAny(text, "\n\r\t\u0085\u2028\u2029\ufeff\uffff\u202e") {
-				continue // of a command line nobody writes these
+				continue // not typed on a command line
 			}
 			written = "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 		}
@@ -141,7 +141,7 @@ func TestValuesKeepTheirText(t *testing.T) {
 				found = append(found, page.Executions[i].ID)
 			}
 			want := []string{ids[v]}
-			if v == `true` { // without quotes a word is a text as well
+			if v == `true` { // a word without quotes is also a text
 				want = append(want, ids[`"true"`])
 			}
 			slices.Sort(found)
@@ -174,7 +174,7 @@ func TestValuesKeepTheirText(t *testing.T) {
 	if got := member(t, member(t, run("describe", id, "-o", "json"), "input"), "v"); !jsonvalue.Same(got, json.RawMessage(all)) {
 		t.Errorf("pawl describe -o json: %s", got)
 	}
-	// What -o yaml prints is read by the reader of documents, apart from numbers that it refuses and from expressions.
+	// The document reader reads the output of -o yaml, apart from numbers that it refuses and from expressions.
 	all = "[" + strings.Join(slices.DeleteFunc(slices.Clone(values), func(v string) bool {
 		return strings.Contains(v, "e400") || strings.Contains(v, "e-400") || strings.Contains(v, "${{")
 	}), ",") + "]"
@@ -224,7 +224,7 @@ func TestValuesKeepTheirText(t *testing.T) {
 	}
 }
 
-// labelOf is the text of a value that is one, as a label.
+// labelOf returns the text of a value as a label, if the value is a string.
 func labelOf(v string) (text string, is bool) {
 	return text, json.Unmarshal([]byte(v), &text) == nil && v[0] == '"'
 }

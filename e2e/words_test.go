@@ -50,8 +50,9 @@ func proses(t *testing.T, expr *regexp.Regexp, patterns ...string) string {
 	return b.String()
 }
 
-// Texts that strangers read use nouns for components, and give examples. A text over its bar is rewritten. Decisions keep the words of their
-// day; their bars are a little above where they stood on 2026-11-28 (39.7 and 60.7), so that new ones are written as the other documents are.
+// Texts that strangers read use nouns for components, and give examples. A text over its bar is rewritten. Decisions keep the words of
+// their date; their bars are a little above their values of 2026-11-28 (39.7 and 60.7), so that new ones are written as the other documents
+// are.
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -90,7 +91,7 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-// cellWords is the length from which a cell of a table is read twice: 22 of them had up to 188 words, and are sections now.
+// cellWords is the length from which a table's cell is hard to read: 22 cells had up to 188 words, and are sections now.
 const cellWords = 60
 
 // A cell of a table has few words; a longer text becomes a section, which the cell links to.

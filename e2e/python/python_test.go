@@ -1,4 +1,4 @@
-// Package python tests the package for Python with what its own project tests it: pytest, mypy and ruff, in a virtual environment.
+// Package python tests the Python package with the tools of its project: pytest, mypy and ruff, in a virtual environment.
 package python
 
 import (

@@ -1,4 +1,4 @@
-// Package pythontest gives tests a Python with packages from the index.
+// Package pythontest gives tests a Python with packages from the package index.
 package pythontest
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 // Environment returns the Python of a virtual environment with the packages of a file of requirements, which has the hash of each. The
-// user's cache directory keeps it. Where there is no package index the test is skipped.
+// user's cache directory keeps it. Without a package index the test is skipped.
 func Environment(t *testing.T, base, requirements string) string {
 	t.Helper()
 	requirements, err := filepath.Abs(requirements)
@@ -69,7 +69,7 @@ func Environment(t *testing.T, base, requirements string) string {
 	return python
 }
 
-// Interpreters returns the Pythons that the package supports: the one that is python3 first, then others that PATH or pyenv has.
+// Interpreters returns the Pythons that the package supports: first python3, then others in PATH or pyenv.
 func Interpreters(t *testing.T) []string {
 	t.Helper()
 	names := []string{"python3", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14"}
@@ -79,11 +79,11 @@ func Interpreters(t *testing.T) []string {
 	}
 	var found []string
 	for _, name := range names {
-		// The program itself, and not a script in PATH that chooses one by the directory.
+		// The program itself, not a script in PATH that chooses a Python by the directory.
 		cmd := exec.CommandContext(t.Context(), name, "-c", "import sys; print(sys.executable if sys.version_info >= (3, 10) else '')")
 		out, err := cmd.Output()
 		if err != nil || len(bytes.TrimSpace(out)) == 0 {
-			continue // it is not there, or older
+			continue // it is missing, or older
 		}
 		python, err := filepath.EvalSymlinks(strings.TrimSpace(string(out)))
 		if err == nil && !slices.Contains(found, python) {
