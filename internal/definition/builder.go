@@ -127,6 +127,14 @@ func (b *builder) plainText(v *value, path string, most int) string {
 	return s
 }
 
+// filledText is plainText that has a character. In a document that was stored before, an empty text counts as absent, as it did.
+func (b *builder) filledText(v *value, path string, most int) string {
+	if v != nil && v.kind == textValue && v.text == "" && !b.trusted {
+		b.fail(v, path, "leave it out, or give it a value", "the text is empty")
+	}
+	return b.plainText(v, path, most)
+}
+
 // name reads an identifier that the document defines.
 func (b *builder) name(v *value, path, what string) string {
 	s := b.plainText(v, path, 10*maxName)
@@ -195,7 +203,7 @@ func (b *builder) boolean(v *value, path string) bool {
 
 // oneOf reads one of the given words.
 func (b *builder) oneOf(v *value, path string, words ...string) string {
-	s := b.plainText(v, path, 1000)
+	s := b.filledText(v, path, 1000)
 	if s == "" {
 		return ""
 	}

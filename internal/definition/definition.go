@@ -5,6 +5,7 @@
 package definition
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -210,6 +211,9 @@ type Ref struct {
 	Version  int    // 0 is the latest
 	Task     string // task of a workflow; "" for the run of a schedule or rule
 	Position Position
+	// Input is the input if it is Constant: no expression is in it.
+	Input    json.RawMessage
+	Constant bool
 }
 
 // AliasMost is the largest length of an alias in bytes.

@@ -86,12 +86,12 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 		Days:   schedule.Days(b.oneOf(v.get("days"), "days", string(schedule.EitherDay), string(schedule.BothDays))),
 		Every:  b.duration(v.get("every"), "every", false),
 		Offset: b.duration(v.get("offset"), "offset", true),
-		At:     b.plainText(v.get("at"), "at", 100),
-		Zone:   b.plainText(v.get("zone"), "zone", 100),
+		At:     b.filledText(v.get("at"), "at", 100),
+		Zone:   b.filledText(v.get("zone"), "zone", 100),
 		Gap:    schedule.Gap(b.oneOf(v.get("gap"), "gap", string(schedule.GapNext), string(schedule.GapSkip))),
 		Repeat: schedule.Repeat(b.oneOf(v.get("repeat"), "repeat", string(schedule.RepeatFirst), string(schedule.RepeatLast), string(schedule.RepeatBoth))),
-		From:   b.plainText(v.get("from"), "from", 100),
-		Until:  b.plainText(v.get("until"), "until", 100),
+		From:   b.filledText(v.get("from"), "from", 100),
+		Until:  b.filledText(v.get("until"), "until", 100),
 		Jitter: b.duration(v.get("jitter"), "jitter", true),
 	}
 	if spec.Jitter > schedule.MostJitter {
@@ -109,8 +109,8 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 			b.scheduleFaults(v, err)
 		} else if costly := s.Schedule.Costly(); costly != nil && !b.trusted {
 			b.scheduleFaults(v, costly)
-		} else if idle := s.Schedule.Idle(); idle != nil && !b.trusted {
-			b.scheduleFaults(v, idle)
+		} else if strict := s.Schedule.Strict(); strict != nil && !b.trusted {
+			b.scheduleFaults(v, strict)
 		}
 	}
 	d.Schedule = s

@@ -58,7 +58,7 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("input %s (%v), want %s", input, err, want)
 	}
 	stored := strings.Replace(string(d.Canonical()), `"0 0 1 1 *"`, `"0 0 30 2 *"`, 1)
-	if old, err := Decode([]byte(stored)); err != nil || stored == string(d.Canonical()) || old.Schedule.Idle() == nil {
+	if old, err := Decode([]byte(stored)); err != nil || stored == string(d.Canonical()) || old.Schedule.Strict() == nil {
 		t.Errorf("one that was stored with an exception that never comes: %v", err)
 	}
 	also, err := Parse("s.yaml", []byte("name: nightly\naction: noop\n---\n"+nightly))
@@ -85,6 +85,10 @@ func TestScheduleProblems(t *testing.T) {
 		head + "every: 1h\ncatch_up: {within: 60d}":                                     "s.yaml:5:20: catch_up.within:",
 		head + "every: 1h\ncrn: x":                                                      `unknown field "crn"`,
 		head + "cron: []":                                                               "s.yaml:4:7: cron: the list is empty",
+		head + "every: 1h\nzone: ''":                                                    "s.yaml:5:7: zone: the text is empty",
+		head + "every: 1h\nuntil: ''":                                                   "s.yaml:5:8: until: the text is empty",
+		head + "every: 1h\noverlap: ''":                                                 "s.yaml:5:10: overlap: the text is empty",
+		head + "at: '2026-12-24T08:00:00.5Z'":                                           "s.yaml:4:5: at: \"2026-12-24T08:00:00.5Z\" has a fraction of a second",
 		"kind: schedule\nname: s\nevery: 1h":                                            "does not say what to run",
 		"kind: schedule\nevery: 1h\nrun: {action: noop}":                                "the schedule has no name",
 		"kind: schedule\nname: s\nevery: 1h\nrun: {action: workflow}":                   "run.action:",

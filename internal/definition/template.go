@@ -44,6 +44,14 @@ func (t *Template) Constant() (json.RawMessage, bool) {
 	return t.root.constant, t.root.constant != nil
 }
 
+// constantOr is Constant; a template that there is not has the value none.
+func (t *Template) constantOr(none json.RawMessage) (json.RawMessage, bool) {
+	if t == nil {
+		return none, true
+	}
+	return t.Constant()
+}
+
 // Eval returns the template's value. An error is an *EvalError.
 func (t *Template) Eval(v *Vars) (json.RawMessage, error) {
 	if t.root.constant != nil {

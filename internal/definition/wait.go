@@ -197,20 +197,25 @@ func (d *Definition) Awaited() (refs []AwaitedRef) {
 
 // text returns a member of a template that is a text without expressions; "" if it is not.
 func (t *Template) text(member string) string {
-	if t == nil {
-		return ""
-	}
-	if raw, constant := t.Constant(); constant {
-		val, _, err := strictjson.Member(raw, member)
-		if err != nil {
-			return ""
-		}
-		return plain(val)
-	}
-	for _, f := range t.root.fields {
-		if f.name == member && f.value.constant != nil {
-			return plain(f.value.constant)
-		}
+	if raw, constant := t.member(member); constant && raw != nil {
+		return plain(raw)
 	}
 	return ""
+}
+
+// member is a member of a template that is an object, if no expression is in the member; nil where the object has none.
+func (t *Template) member(name string) (raw json.RawMessage, constant bool) {
+	if t == nil {
+		return nil, true
+	}
+	if raw, constant := t.Constant(); constant {
+		raw, _, err := strictjson.Member(raw, name)
+		return raw, err == nil
+	}
+	for _, f := range t.root.fields {
+		if f.name == name {
+			return f.value.constant, f.value.constant != nil
+		}
+	}
+	return nil, t.root.expr == nil
 }

@@ -1,6 +1,8 @@
 package definition
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -314,11 +316,11 @@ func (b *builder) objectTemplate(v *value, t *Template, path string) {
 
 // References returns the other definitions to which d refers by a fixed name.
 func (d *Definition) References() []Ref {
-	if s := d.Schedule; s != nil && !BuiltIn(s.Run.Action) {
-		return []Ref{{KindAction, s.Run.Action, s.Run.Version, "", s.Run.Position}}
+	if s := d.Schedule; s != nil {
+		return s.Run.references()
 	}
-	if r := d.Rule; r != nil && !BuiltIn(r.Run.Action) {
-		return []Ref{{KindAction, r.Run.Action, r.Run.Version, "", r.Run.Position}}
+	if r := d.Rule; r != nil {
+		return r.Run.references()
 	}
 	if d.Workflow == nil {
 		return nil
@@ -328,13 +330,55 @@ func (d *Definition) References() []Ref {
 		switch {
 		case t.Action == "workflow":
 			if name, version, ok := t.child(); ok {
-				refs = append(refs, Ref{KindWorkflow, name, version, t.Name, t.Position})
+				input, constant := t.With.member("input")
+				refs = append(refs, Ref{KindWorkflow, name, version, t.Name, t.Position, input, constant})
 			}
 		case !BuiltIn(t.Action):
-			refs = append(refs, Ref{KindAction, t.Action, t.Version, t.Name, t.Position})
+			input, constant := t.With.constantOr(nil)
+			refs = append(refs, Ref{KindAction, t.Action, t.Version, t.Name, t.Position, input, constant})
 		}
 	}
 	return refs
+}
+
+func (r *Start) references() []Ref {
+	if BuiltIn(r.Action) {
+		return nil
+	}
+	input, constant := r.Input.constantOr(json.RawMessage("{}"))
+	return []Ref{{KindAction, r.Action, r.Version, "", r.Position, input, constant}}
+}
+
+// Misfits are the reasons for which every execution that d starts of target, by the reference, would be refused: its input, if no expression is
+// in it, and the key of a schedule beside the action's own. w counts the work of one request; beyond SharedWork, inputs are not checked.
+func (d *Definition) Misfits(ref *Ref, target *Definition, w *Work) (all Problems) {
+	at := Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column}
+	if d.Schedule != nil && d.Schedule.Overlap.Keyed() && target.Settings.Concurrency != nil {
+		at.Path, at.Fix = "overlap", "write overlap: allow or skip"
+		at.Message = fmt.Sprintf("%s has a concurrency key of its own, which decides what waits; overlap: %s needs one for the schedule", ref.Name, d.Schedule.Overlap)
+		all = append(all, at)
+	}
+	if !ref.Constant || target.Input == nil || w.Done > SharedWork {
+		return all
+	}
+	if _, err := target.Input.compile(); err != nil {
+		return all // the problem is the target's
+	}
+	path := "run.input"
+	switch {
+	case ref.Kind == KindWorkflow:
+		path = problem.Join("tasks", ref.Task) + ".with.input"
+	case ref.Task != "":
+		path = problem.Join("tasks", ref.Task) + ".with"
+	}
+	_, err := validateInput(target, ref.Input, w)
+	var found Problems
+	errors.As(err, &found)
+	for _, p := range found {
+		at.Path, at.Message, at.Fix = path+strings.TrimPrefix(p.Path, "input"), fmt.Sprintf("%s (by the input of %s)", p.Message, ref.Name), p.Fix
+		all = append(all, at)
+	}
+	return all
 }
 
 // QueueRef is a reference to a queue.

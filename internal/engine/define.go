@@ -271,22 +271,24 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 		declared[name] = true
 	}
 	fixes := e.catalog.Fixes(slices.Sorted(maps.Keys(among)))
+	var work definition.Work
 	for _, d := range defs {
 		for _, ref := range d.References() {
 			if ref.Name == "" {
 				continue // of a definition in which Examine has found a problem
 			}
-			if len(problems) == mostUnknown {
+			if len(problems) >= mostUnknown {
 				return append(problems, definition.Problem{File: ref.Position.File, Message: "there are more names of actions, workflows and queues that do not exist; " +
 					"the rest is not listed"}), nil
 			}
-			p, err := e.checkReference(ctx, ref, among, alias, fixes)
+			known, mistaken, err := e.checkReference(ctx, ref, among, alias, fixes)
 			if err != nil {
 				return nil, err
 			}
-			if p != nil {
-				problems = append(problems, *p)
+			if known != nil {
+				mistaken = d.Misfits(&ref, known, &work)
 			}
+			problems = append(problems, mistaken...)
 		}
 		for _, q := range d.QueueRefs() {
 			if len(problems) >= mostUnknown || declared[q.Name] {
@@ -306,38 +308,32 @@ func (e *Engine) checkMentions(ctx context.Context, defs []*definition.Definitio
 	return append(problems, awaited...), err
 }
 
-// checkReference returns what is wrong with the name of an action or workflow in a definition; nil: nothing. among are the runnable
+// checkReference looks up the action or workflow that a definition names, or says what is wrong with the name. among are the runnable
 // definitions that are checked together with it.
 func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among map[string]*definition.Definition, alias string,
 	fixes *catalog.Fixes,
-) (*definition.Problem, error) {
-	kind := definition.Kind("")
+) (known *definition.Definition, mistaken definition.Problems, err error) {
 	base, label, _ := strings.Cut(ref.Name, "@")
-	if known := among[base]; known != nil && ref.Version == 0 && (label == "" || label == definition.LatestAlias || label == alias) {
-		kind = known.Kind
-	} else if known, _, err := e.catalog.Get(ctx, ref.Name, ref.Version); err == nil {
-		kind = known.Kind
-	} else if !errors.Is(err, store.ErrNotFound) {
-		return nil, err
+	if known = among[base]; known == nil || ref.Version > 0 || label != "" && label != definition.LatestAlias && label != alias {
+		if known, _, err = e.catalog.Get(ctx, ref.Name, ref.Version); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, nil, err
+		}
 	}
 	what := ref.Name
 	if ref.Version > 0 {
 		what = catalog.VersionKey(ref.Name, ref.Version)
 	}
-	var p definition.Problem
 	switch {
-	case kind == "":
+	case known == nil:
 		fix, err := fixes.Of(ctx, ref.Name, ref.Version)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		p = refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what), fix)
-	case ref.Kind == definition.KindWorkflow && kind != definition.KindWorkflow:
-		p = refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead")
-	default:
-		return nil, nil
+		return nil, definition.Problems{refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what), fix)}, nil
+	case ref.Kind == definition.KindWorkflow && known.Kind != definition.KindWorkflow:
+		return nil, definition.Problems{refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead")}, nil
 	}
-	return &p, nil
+	return known, nil, nil
 }
 
 // checkTriggers returns triggers that definitions wait for but that cannot be waited for, at most so many.

@@ -707,7 +707,7 @@ name: parent
 tasks:
   one: {action: child, with: {x: 1}}
   two: {needs: [one], action: workflow, with: {name: child, input: {x: "${{ tasks.one.output.y }}"}}}
-  bad: {needs: [two], action: child, with: {x: no}, continue_on_error: true}
+  bad: {needs: [two], action: child, with: {x: "${{ string(1) }}"}, continue_on_error: true}
 outputs: {y: "${{ tasks.two.output.y }}", bad: "${{ tasks.bad.error.code }}"}
 `)
 	r.worker().serve(echo)
@@ -766,7 +766,7 @@ outputs: {n: "${{ size(tasks.each.output) }}"}
 ---
 name: gives-up
 tasks:
-  bad: {action: child, with: {x: no}}
+  bad: {action: child, with: {x: "${{ string(1) }}"}}
   good: {action: child, with: {x: 1}}
 `)
 	r.worker().serve(echo)
@@ -854,6 +854,44 @@ func TestDefineChecksReferences(t *testing.T) {
 	var ps definition.Problems
 	if !errors.As(err, &ps) || len(ps) != 2 || ps[0].Line != 3 {
 		t.Fatalf("%v", err)
+	}
+}
+
+// What is started of an action with an input that it refuses, or with two concurrency keys, is refused when the definition is applied.
+func TestDefineChecksWhatIsStarted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.define("name: strict\naction: noop\ninput: {type: object, required: [n], properties: {n: {type: integer}, m: {default: 1}}}\n" +
+		"---\nname: keyed\naction: noop\nconcurrency: {key: k, limit: 1}\n---\nname: sub\ninput: {type: object, required: [n]}\ntasks: {a: {action: noop}}\n")
+	const hourly = "kind: schedule\nname: s\nevery: 1h\n"
+	for src, want := range map[string]string{
+		"name: w\ntasks: {a: {action: strict, with: {n: x}}}\n":                                                      "tasks.a.with.n",
+		"name: w\ntasks: {a: {action: strict}}\n":                                                                    "tasks.a.with",
+		"name: w\ntasks: {a: {action: strict, with: {n: 1}}}\n":                                                      "",
+		"name: w\ntasks: {a: {action: strict, with: {n: '${{ 1 + 1 }}'}}}\n":                                         "",
+		"name: w\ntasks: {a: {action: strict, with: '${{ {\"n\": 1} }}'}}\n":                                         "",
+		"name: w\ntasks: {a: {action: workflow, with: {name: sub, input: {m: 1}}}}\n":                                "tasks.a.with.input",
+		"name: w\ntasks: {a: {action: workflow, with: {name: sub}}}\n":                                               "tasks.a.with.input",
+		"name: w\ntasks: {a: {action: workflow, with: {name: sub, input: '${{ input }}'}}}\n":                        "",
+		"name: w\ntasks: {a: {action: here}}\n---\nname: here\naction: noop\ninput: {type: object, required: [n]}\n": "tasks.a.with",
+		hourly + "run: {action: strict, input: {n: 1.5}}\n":                                                          "run.input.n",
+		hourly + "run: {action: strict}\n":                                                                           "run.input",
+		hourly + "run: {action: strict, input: {n: '${{ 1 + 1 }}'}}\n":                                               "",
+		"kind: rule\nname: r\non: x.y\nrun: {action: strict, input: {n: x}}\n":                                       "run.input.n",
+		hourly + "overlap: queue\nrun: {action: keyed}\n":                                                            "overlap",
+		hourly + "overlap: queue_one\nrun: {action: keyed}\n":                                                        "overlap",
+		hourly + "overlap: cancel_running\nrun: {action: keyed}\n":                                                   "overlap",
+		hourly + "overlap: allow\nrun: {action: keyed}\n":                                                            "",
+		hourly + "overlap: queue\nrun: {action: sub, input: {n: 1}}\n":                                               "",
+	} {
+		defs, err := definition.Parse("t.yaml", []byte(src))
+		if err != nil {
+			t.Fatalf("%s%v", src, err)
+		}
+		var ps definition.Problems
+		if err := r.e.Check(r.ctx, defs); errors.As(err, &ps) != (want != "") || want != "" && (len(ps) != 1 || ps[0].Path != want || ps[0].Line == 0) {
+			t.Errorf("%s%v, want a problem with %q", src, err, want)
+		}
 	}
 }
 

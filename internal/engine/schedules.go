@@ -459,12 +459,9 @@ func (e *Engine) Schedule(ctx context.Context, name string) (store.Schedule, *de
 	return k, d, err
 }
 
-// keyed are the overlap policies whose executions wait for one another by a concurrency key.
-var keyed = []schedule.Overlap{schedule.OverlapQueueOne, schedule.OverlapQueue, schedule.OverlapCancel}
-
 // scheduleKey is the concurrency key that the executions of a schedule share; "" for none.
 func scheduleKey(d *definition.Definition) string {
-	if slices.Contains(keyed, d.Schedule.Overlap) {
+	if d.Schedule.Overlap.Keyed() {
 		return schedulePrefix + d.Name
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // for servers without the system's zones
@@ -30,6 +31,11 @@ const (
 	OverlapAllow    Overlap = "allow"     // they run side by side
 	OverlapCancel   Overlap = "cancel_running"
 )
+
+// Keyed reports whether the executions of a schedule share a concurrency key.
+func (o Overlap) Keyed() bool {
+	return o == OverlapQueueOne || o == OverlapQueue || o == OverlapCancel
+}
 
 // Spec is the part of a document about the times of a schedule.
 type Spec struct {
@@ -86,7 +92,7 @@ type Schedule struct {
 	from   time.Time // zero: there is no bound
 	until  time.Time
 	except exceptions
-	idle   []error
+	strict []error
 	costly error // nil: the bounds of costs hold
 }
 
@@ -107,6 +113,10 @@ func nearZone(given string) string {
 	return "write a name of the IANA database, such as Europe/Berlin, or UTC"
 }
 
+// hostZones are files and directories beside the zones of the IANA database that a system may have. Those below right/ count leap seconds, of
+// which Go's rules know nothing: in November right/Europe/Berlin would be an hour late.
+var hostZones = []string{"localtime", "posixrules", "posix", "right"}
+
 // New reads a Spec. The error joins a Fault for each mistake.
 func New(spec Spec) (*Schedule, error) {
 	s := &Schedule{Spec: spec, zone: time.UTC}
@@ -118,6 +128,9 @@ func New(spec Spec) (*Schedule, error) {
 			fault("zone", fmt.Sprintf("%.60q is not a time zone", spec.Zone), nearZone(spec.Zone))
 		} else {
 			s.zone = zone
+		}
+		if first, _, _ := strings.Cut(spec.Zone, "/"); slices.Contains(hostZones, first) {
+			s.strict = append(s.strict, Fault{"zone", fmt.Sprintf("%.60q is of this machine's files, and other machines have another or none", spec.Zone), "write a name of the IANA database, such as Europe/Berlin, or UTC"})
 		}
 	}
 	s.Within = cmp.Or(s.Within, defaultWithin)
@@ -141,7 +154,7 @@ func New(spec Spec) (*Schedule, error) {
 		if comes, err := s.except.add(line); err != nil {
 			fault(path, err.Error(), `write a date such as "2026-12-25", or a cron line such as "* * 1 1 *"`)
 		} else if !comes {
-			s.idle = append(s.idle, Fault{path, fmt.Sprintf("%.60q never comes", line), "name a day that the month has, or leave the line out"})
+			s.strict = append(s.strict, Fault{path, fmt.Sprintf("%.60q never comes", line), "name a day that the month has, or leave the line out"})
 		}
 	}
 	s.readCron(fault)
@@ -235,6 +248,15 @@ func (s *Schedule) readEvery(fault func(path, message, fix string)) {
 	}
 }
 
+// parseMoment reads a moment with an offset, or a local time. A moment of a fraction of a second is read as it was in schedules that are stored.
+func (s *Schedule) parseMoment(path, form, text string) (time.Time, error) {
+	t, err := time.Parse(form, text)
+	if err == nil && t.Nanosecond() != 0 {
+		s.strict = append(s.strict, Fault{path, fmt.Sprintf("%.60q has a fraction of a second, and schedules go by whole seconds", text), "leave the fraction out"})
+	}
+	return t, err
+}
+
 // atForms are the forms of a moment that is local to the zone.
 var atForms = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
 
@@ -247,12 +269,12 @@ func (s *Schedule) readAt(fault func(path, message, fix string)) {
 		s.at.gap = cmp.Or(s.at.gap, GapNext)
 		s.at.repeat = cmp.Or(s.at.repeat, RepeatFirst)
 	}
-	if t, err := time.Parse(time.RFC3339, s.At); err == nil {
+	if t, err := s.parseMoment("at", time.RFC3339, s.At); err == nil {
 		only(t.UTC(), time.UTC)
 		return
 	}
 	for _, form := range atForms {
-		if t, err := time.Parse(form, s.At); err == nil {
+		if t, err := s.parseMoment("at", form, s.At); err == nil {
 			only(t, s.zone)
 			return
 		}
@@ -267,11 +289,11 @@ func (s *Schedule) readBounds(fault func(path, message, fix string)) {
 		if text == "" {
 			return bound
 		}
-		if t, err := time.Parse(time.RFC3339, text); err == nil {
+		if t, err := s.parseMoment(path, time.RFC3339, text); err == nil {
 			return t.UTC()
 		}
 		for _, form := range append([]string{time.DateOnly}, atForms...) {
-			if t, err := time.Parse(form, text); err == nil {
+			if t, err := s.parseMoment(path, form, text); err == nil {
 				only := times{zone: s.zone, gap: GapNext, repeat: RepeatFirst, set: localTime(t)}
 				bound, _ = (&seeker{times: &only}).after(time.Unix(0, 0).AddDate(-1000, 0, 0), endOfTime)
 				return bound
@@ -296,8 +318,9 @@ func (s *Schedule) readBounds(fault func(path, message, fix string)) {
 	}
 }
 
-// Idle are the exceptions that never come. They change nothing, so a stored schedule with them works; a new one is refused.
-func (s *Schedule) Idle() error { return errors.Join(s.idle...) }
+// Strict is why a new schedule is refused although its times can be found: exceptions that never come, zones that differ between machines,
+// fractions of a second. A schedule that was stored with them works.
+func (s *Schedule) Strict() error { return errors.Join(s.strict...) }
 
 // Costly is why the times of the schedule would take too long to find. A new schedule is refused; a stored one has no times, and the time
 // that it was waiting for is missed.

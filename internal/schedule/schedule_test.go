@@ -129,6 +129,33 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A schedule means the same on every machine, and its moments are those that are written; one that was stored before is read as it was.
+func TestStrict(t *testing.T) {
+	daily := []string{"0 0 * * *"}
+	for _, c := range []struct {
+		spec Spec
+		path string
+	}{
+		{Spec{Cron: daily, Zone: "localtime"}, "zone"}, {Spec{Cron: daily, Zone: "posixrules"}, "zone"},
+		{Spec{Cron: daily, Zone: "posix/Europe/Berlin"}, "zone"}, {Spec{Cron: daily, Zone: "right/Europe/Berlin"}, "zone"},
+		{Spec{At: "2026-12-24T08:00:00.5Z"}, "at"}, {Spec{At: "2026-12-24 08:00:00.000000001"}, "at"},
+		{Spec{Cron: daily, From: "2026-12-24T08:00:00.9Z"}, "from"}, {Spec{Cron: daily, Until: "2027-12-24T08:00:00.9"}, "until"},
+		{Spec{At: "2026-12-24T08:00:00.000Z"}, ""}, {Spec{Cron: daily, Zone: "Etc/GMT+5", From: "2026-12-24T08:00:01"}, ""},
+	} {
+		s, err := New(c.spec)
+		if c.path == "zone" && err != nil && strings.HasPrefix(err.Error(), "zone: ") {
+			continue // this machine has no such file
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f Fault
+		if errors.As(s.Strict(), &f); f.Path != c.path {
+			t.Errorf("%+v: %v, want a fault of %q", c.spec, s.Strict(), c.path)
+		}
+	}
+}
+
 // Exceptions that never come change nothing, and are named.
 func TestIdleExceptions(t *testing.T) {
 	s, err := New(Spec{Cron: []string{"0 8 * * *"}, Except: []string{"2026-12-25", "0 0 30 2 *", "* * 26 12 *"}})
@@ -136,7 +163,7 @@ func TestIdleExceptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var f Fault
-	if idle := s.Idle(); !errors.As(idle, &f) || f.Path != "except[1]" || !strings.Contains(f.Message, `"0 0 30 2 *" never comes`) {
+	if idle := s.Strict(); !errors.As(idle, &f) || f.Path != "except[1]" || !strings.Contains(f.Message, `"0 0 30 2 *" never comes`) {
 		t.Errorf("idle: %v", idle)
 	}
 	from := time.Date(2026, 12, 24, 9, 0, 0, 0, time.UTC)

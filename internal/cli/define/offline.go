@@ -41,6 +41,7 @@ func mentioned(defs []*definition.Definition) (problems []api.FieldError, open [
 		}
 	}
 	names := slices.Concat(definition.BuiltIns, slices.Sorted(maps.Keys(here)))
+	var work definition.Work
 	note := func(what string) {
 		if !slices.Contains(open, what) {
 			open = append(open, what)
@@ -57,6 +58,9 @@ func mentioned(defs []*definition.Definition) (problems []api.FieldError, open [
 				problems = append(problems, api.FieldError{Path: placeOf(&r), Message: fmt.Sprintf("%q is an action, not a workflow", name),
 					Fix: "name it as the task's action instead", File: r.Position.File, Line: r.Position.Line, Column: r.Position.Column})
 			case here[name] != nil && (r.Version == 0 && name == r.Name):
+				for _, p := range d.Misfits(&r, here[name], &work) {
+					problems = append(problems, api.FieldError{Path: p.Path, Message: p.Message, Fix: p.Fix, File: p.File, Line: p.Line, Column: p.Column})
+				}
 			case here[name] != nil:
 				note(fmt.Sprintf("a version of %s", name))
 			case near != "" && strings.HasPrefix(near, `did you mean "`+name[:1]): // a misspelt name nearly always has the right first letter
