@@ -3,6 +3,7 @@ package archive
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -155,6 +156,28 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 	if err := Read(bytes.NewReader(append(slices.Clone(whole), 0)), Contents{}); !errors.Is(err, ErrBroken) {
 		t.Errorf("with a byte more: %v", err)
+	}
+}
+
+// The end of a compressed archive is a part of it: the checksum of gzip lies behind the seal.
+func TestEndOfTheCompression(t *testing.T) {
+	t.Parallel()
+	var compressed bytes.Buffer
+	z := gzip.NewWriter(&compressed)
+	if _, err := z.Write(written(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for cut := range 9 {
+		from, err := gzip.NewReader(bytes.NewReader(compressed.Bytes()[:compressed.Len()-cut]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Read(from, Contents{}); errors.Is(err, ErrBroken) != (cut > 0) {
+			t.Errorf("without its last %d bytes: %v", cut, err)
+		}
 	}
 }
 

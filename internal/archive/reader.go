@@ -305,6 +305,11 @@ func (r *reader) seal() error {
 	case !bytes.Equal(rest[:n], want[block:]):
 		return broken("its bytes have not the checksum that its seal says")
 	}
+	if _, err := r.from.from.Read(rest); errors.Is(err, io.ErrUnexpectedEOF) { // gzip has a checksum behind the last byte
+		return broken("it ends within the end of its compression: it was cut off")
+	} else if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the archive: %w", err)
+	}
 	r.over = true
 	return nil
 }

@@ -324,6 +324,13 @@ func TestForgedArchives(t *testing.T) {
 		say    string
 		change func(*archive.Row) *archive.Row
 	}{
+		"events of another year": {"event 1 was at 1970", func(r *archive.Row) *archive.Row {
+			for i := range r.Events {
+				r.Events[i].At = time.Unix(0, 0)
+			}
+			return r
+		}},
+		"which one it is":    {"ex_", of(code, func(e *archive.Execution) { e.Attempt = 2 })},
 		"it runs":            {"only what has ended", of(code, func(e *archive.Execution) { e.Status = flow.Running })},
 		"it ended otherwise": {"its history leads to completed", of(code, func(e *archive.Execution) { e.Status, e.Error = flow.Failed, &archive.Error{Code: "timeout"} })},
 		"a fault of none":    {"error exactly where", of(code, func(e *archive.Execution) { e.Error = &archive.Error{Code: "timeout", Message: "late"} })},

@@ -72,7 +72,7 @@ func (u *unpacker) check(r *archive.Row) error {
 func (u *unpacker) latest() *placed { return &u.above[len(u.above)-1] }
 
 func wrong(id flow.ID, format string, args ...any) error {
-	return fault.New("executions", id.String(), fmt.Sprintf(format, args...), exportAgain)
+	return fault.New("executions", id.String(), id.String()+": "+fmt.Sprintf(format, args...), exportAgain)
 }
 
 // begin checks a new execution and its place in the tree.
@@ -147,7 +147,7 @@ func (u *unpacker) history(all []archive.Event) error {
 			return fault.New("executions", u.x.ID.String(), fmt.Sprintf("its history has more than %d events or %d MB", mostEvents, mostEventBytes>>20), "leave it out of the export")
 		case len(e.Data) > 0 && !json.Valid(e.Data):
 			return wrong(u.x.ID, "the data of event %d is not JSON", e.Seq)
-		case e.At.IsZero() || !u.past(e.At):
+		case e.At.IsZero() || !u.past(e.At) || u.x.CreatedAt.Sub(e.At) > clocksApart:
 			return wrong(u.x.ID, "event %d was at %s", e.Seq, e.At)
 		}
 		u.events = append(u.events, e)
