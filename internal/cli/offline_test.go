@@ -31,7 +31,8 @@ func TestValidateOffline(t *testing.T) {
 			exit.OK, []string{"workflow w is valid", "not checked", "action node, action sub, a version of w, trigger alert.fired", "--server"}, "execution.ended"},
 		"an action as a workflow": {"name: x\nkind: action\naction: noop\n---\n" + "name: w\ntasks: {a: {action: workflow, with: {name: x}}}\n",
 			exit.General, []string{`tasks.a.action: "x" is an action, not a workflow`}, "not checked"},
-		"an input that the action refuses": {"name: x\naction: noop\ninput: {type: object, required: [n]}\n---\nname: w\ntasks: {a: {action: x}}\n",
+		"an input that the action refuses": {"name: x\naction: noop\ninput: {type: object, required: [n]}\n" +
+			"---\nname: w\ntasks: {a: {action: x}}\n",
 			exit.General, []string{`tasks.a.with: missing property 'n' (by the input of x)`}, "not checked"},
 		"waits": {waits + "---\nkind: action\nname: x\naction: wait\nwith: {signal: sent}\n", exit.OK,
 			[]string{"not checked", "trigger paid, trigger sent"}, "there is no"},

@@ -88,7 +88,7 @@ func TestScheduleProblems(t *testing.T) {
 		head + "every: 1h\nzone: ''":                                                    "s.yaml:5:7: zone: the text is empty",
 		head + "every: 1h\nuntil: ''":                                                   "s.yaml:5:8: until: the text is empty",
 		head + "every: 1h\noverlap: ''":                                                 "s.yaml:5:10: overlap: the text is empty",
-		head + "at: '2026-12-24T08:00:00.5Z'":                                           "s.yaml:4:5: at: \"2026-12-24T08:00:00.5Z\" has a fraction of a second",
+		head + "at: '2026-12-24T08:00:00.5Z'":                                           "has a fraction of a second",
 		"kind: schedule\nname: s\nevery: 1h":                                            "does not say what to run",
 		"kind: schedule\nevery: 1h\nrun: {action: noop}":                                "the schedule has no name",
 		"kind: schedule\nname: s\nevery: 1h\nrun: {action: workflow}":                   "run.action:",

@@ -349,13 +349,15 @@ func (r *Start) references() []Ref {
 	return []Ref{{KindAction, r.Action, r.Version, "", r.Position, input, constant}}
 }
 
-// Misfits are the reasons for which every execution that d starts of target, by the reference, would be refused: its input, if no expression is
-// in it, and the key of a schedule beside the action's own. w counts the work of one request; beyond SharedWork, inputs are not checked.
+// Misfits are the reasons for which every execution of target that d starts by the reference would be refused: its input, if no
+// expression is in it, and the key of a schedule beside the action's own. w counts the work of one request; beyond SharedWork, inputs are
+// not checked.
 func (d *Definition) Misfits(ref *Ref, target *Definition, w *Work) (all Problems) {
 	at := Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column}
 	if d.Schedule != nil && d.Schedule.Overlap.Keyed() && target.Settings.Concurrency != nil {
 		at.Path, at.Fix = "overlap", "write overlap: allow or skip"
-		at.Message = fmt.Sprintf("%s has a concurrency key of its own, which decides what waits; overlap: %s needs one for the schedule", ref.Name, d.Schedule.Overlap)
+		at.Message = fmt.Sprintf("%s has a concurrency key of its own, which decides what waits; overlap: %s needs one for the schedule",
+			ref.Name, d.Schedule.Overlap)
 		all = append(all, at)
 	}
 	if !ref.Constant || target.Input == nil || w.Done > SharedWork {

@@ -152,7 +152,9 @@ func TestBackfillIsAnsweredOnceItIsCommitted(t *testing.T) {
 func TestBackfillRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.define("name: strict\ninput: {type: object, required: [a]}\naction: noop\n---\nkind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n---\nkind: schedule\nname: bad\nevery: 1h\nrun: {action: strict, input: {b: '${{ tick.zone }}'}}\n")
+	r.define("name: strict\ninput: {type: object, required: [a]}\naction: noop\n" +
+		"---\nkind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n" +
+		"---\nkind: schedule\nname: bad\nevery: 1h\nrun: {action: strict, input: {b: '${{ tick.zone }}'}}\n")
 	now := r.clock.now()
 	from := now.Add(-10 * time.Hour)
 	for what, b := range map[string]Backfill{

@@ -331,7 +331,8 @@ func (e *Engine) checkReference(ctx context.Context, ref definition.Ref, among m
 		}
 		return nil, definition.Problems{refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what), fix)}, nil
 	case ref.Kind == definition.KindWorkflow && known.Kind != definition.KindWorkflow:
-		return nil, definition.Problems{refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead")}, nil
+		p := refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead")
+		return nil, definition.Problems{p}, nil
 	}
 	return known, nil, nil
 }

@@ -862,7 +862,8 @@ func TestDefineChecksWhatIsStarted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.define("name: strict\naction: noop\ninput: {type: object, required: [n], properties: {n: {type: integer}, m: {default: 1}}}\n" +
-		"---\nname: keyed\naction: noop\nconcurrency: {key: k, limit: 1}\n---\nname: sub\ninput: {type: object, required: [n]}\ntasks: {a: {action: noop}}\n")
+		"---\nname: keyed\naction: noop\nconcurrency: {key: k, limit: 1}\n" +
+		"---\nname: sub\ninput: {type: object, required: [n]}\ntasks: {a: {action: noop}}\n")
 	const hourly = "kind: schedule\nname: s\nevery: 1h\n"
 	for src, want := range map[string]string{
 		"name: w\ntasks: {a: {action: strict, with: {n: x}}}\n":                                                      "tasks.a.with.n",
@@ -889,7 +890,8 @@ func TestDefineChecksWhatIsStarted(t *testing.T) {
 			t.Fatalf("%s%v", src, err)
 		}
 		var ps definition.Problems
-		if err := r.e.Check(r.ctx, defs); errors.As(err, &ps) != (want != "") || want != "" && (len(ps) != 1 || ps[0].Path != want || ps[0].Line == 0) {
+		err = r.e.Check(r.ctx, defs)
+		if errors.As(err, &ps) != (want != "") || want != "" && (len(ps) != 1 || ps[0].Path != want || ps[0].Line == 0) {
 			t.Errorf("%s%v, want a problem with %q", src, err, want)
 		}
 	}

@@ -252,7 +252,8 @@ func TestScheduleRefused(t *testing.T) {
 	r.define("name: strict\naction: noop\n---\nname: keyed\naction: noop\n")
 	r.define("kind: schedule\nname: s\nevery: 1h\nrun: {action: strict}\n---\nkind: schedule\nname: e\nevery: 1h\nrun: {action: noop, input: '${{ tick.none.such }}'}\n" +
 		"---\nkind: schedule\nname: k\nevery: 1h\noverlap: queue\nrun: {action: keyed}\n---\nkind: schedule\nname: good\nevery: 1h\nrun: {action: keyed}\n")
-	r.define("name: strict\naction: noop\ninput: {type: object, required: [day]}\n---\nname: keyed\naction: noop\nconcurrency: {key: k, limit: 1}\n")
+	r.define("name: strict\naction: noop\ninput: {type: object, required: [day]}\n" +
+		"---\nname: keyed\naction: noop\nconcurrency: {key: k, limit: 1}\n")
 	r.tick(time.Minute)
 	r.tick(time.Hour)
 	for _, name := range []string{"s", "e", "k"} {

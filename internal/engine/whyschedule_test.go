@@ -32,7 +32,8 @@ func TestWhySchedule(t *testing.T) {
 	r := newRig(t)
 	r.toTheHour()
 	r.define("kind: schedule\nname: s\nevery: 1h\npause_after: 3\nrun: {action: noop}\n---\nkind: schedule\nname: once\nat: '2020-01-01T00:00:00Z'\nrun: {action: noop}\n" +
-		"---\nname: strict\ninput: {type: object, required: [a]}\naction: noop\n---\nkind: schedule\nname: refused\nevery: 1h\nrun: {action: strict, input: {b: '${{ tick.zone }}'}}\n")
+		"---\nname: strict\ninput: {type: object, required: [a]}\naction: noop\n" +
+		"---\nkind: schedule\nname: refused\nevery: 1h\nrun: {action: strict, input: {b: '${{ tick.zone }}'}}\n")
 	r.whySchedule("s", "time", "its next time is", "0 of its last executions failed in a row; it pauses itself after 3")
 	r.whySchedule("once", "nothing", "no time comes any more")
 	r.tick(time.Hour)

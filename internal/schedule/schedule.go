@@ -96,6 +96,8 @@ type Schedule struct {
 	costly error // nil: the bounds of costs hold
 }
 
+const zoneFix = "write a name of the IANA database, such as Europe/Berlin, or UTC"
+
 // nearZone corrects the case of a zone's name: the database has UTC and not utc.
 func nearZone(given string) string {
 	lower := strings.ToLower(given)
@@ -110,11 +112,11 @@ func nearZone(given string) string {
 			return fmt.Sprintf("did you mean %q?", name)
 		}
 	}
-	return "write a name of the IANA database, such as Europe/Berlin, or UTC"
+	return zoneFix
 }
 
-// hostZones are files and directories beside the zones of the IANA database that a system may have. Those below right/ count leap seconds, of
-// which Go's rules know nothing: in November right/Europe/Berlin would be an hour late.
+// hostZones are files and directories beside the zones of the IANA database that a system may have. Those below right/ count leap
+// seconds, which Go does not: in November right/Europe/Berlin would be an hour late.
 var hostZones = []string{"localtime", "posixrules", "posix", "right"}
 
 // New reads a Spec. The error joins a Fault for each mistake.
@@ -130,7 +132,8 @@ func New(spec Spec) (*Schedule, error) {
 			s.zone = zone
 		}
 		if first, _, _ := strings.Cut(spec.Zone, "/"); slices.Contains(hostZones, first) {
-			s.strict = append(s.strict, Fault{"zone", fmt.Sprintf("%.60q is of this machine's files, and other machines have another or none", spec.Zone), "write a name of the IANA database, such as Europe/Berlin, or UTC"})
+			say := fmt.Sprintf("%.60q is a file of this machine, and other machines may have another", spec.Zone)
+			s.strict = append(s.strict, Fault{"zone", say, zoneFix})
 		}
 	}
 	s.Within = cmp.Or(s.Within, defaultWithin)
@@ -248,11 +251,12 @@ func (s *Schedule) readEvery(fault func(path, message, fix string)) {
 	}
 }
 
-// parseMoment reads a moment with an offset, or a local time. A moment of a fraction of a second is read as it was in schedules that are stored.
+// parseMoment reads a moment with an offset, or a local time. A new schedule is refused for a fraction of a second.
 func (s *Schedule) parseMoment(path, form, text string) (time.Time, error) {
 	t, err := time.Parse(form, text)
 	if err == nil && t.Nanosecond() != 0 {
-		s.strict = append(s.strict, Fault{path, fmt.Sprintf("%.60q has a fraction of a second, and schedules go by whole seconds", text), "leave the fraction out"})
+		say := fmt.Sprintf("%.60q has a fraction of a second", text)
+		s.strict = append(s.strict, Fault{path, say, "leave the fraction out: schedules go by whole seconds"})
 	}
 	return t, err
 }

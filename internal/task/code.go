@@ -304,7 +304,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 			result.Verdict, result.Reason = api.SyntaxError, say
 		}
 	}
-	result.Refused = append(result.Refused, unmatched(e.code.Collect, left)...)
+	result.Refused = append(result.Refused, unmatched(e.code.Collect, left, result.Refused)...)
 	return result, e.collect(ctx, result, left)
 }
 

@@ -80,8 +80,12 @@ func alsoHit(limits []string) string {
 	return " (it was refused a process or thread: raise limits.pids)"
 }
 
-func unmatched(patterns []string, files []runtime.Collected) (all []string) {
+// unmatched says which of the patterns no file fits that was taken, but for those of which something else has been said.
+func unmatched(patterns []string, files []runtime.Collected, refused []string) (all []string) {
 	for _, p := range patterns {
+		if slices.ContainsFunc(refused, func(why string) bool { return strings.HasPrefix(why, p+": ") }) {
+			continue
+		}
 		fits := func(f runtime.Collected) bool {
 			for name := f.Path; name != "."; name = path.Dir(name) {
 				if ok, _ := path.Match(path.Clean(p), name); ok || path.Clean(p) == "." {
@@ -100,13 +104,20 @@ func unmatched(patterns []string, files []runtime.Collected) (all []string) {
 // collect adds the files that the program left to the result, small ones inline, others through the blob store. It fails if
 // the blob store stays unreachable: the attempt can be repeated, but a lost file cannot be restored.
 func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []runtime.Collected) error {
+	const into, directory = ": write the value into the file itself", "$PAWL_OUTPUT is a directory and not a regular file"
 	for _, why := range r.Refused {
-		if why, ok := strings.CutPrefix(why, payload.OutputFile+": "); ok {
-			r.ResultError = "$PAWL_OUTPUT " + why + ": write the value into the file itself"
+		if strings.HasPrefix(why, payload.OutputFile+"/") {
+			r.ResultError = directory + into
+		} else if why, ok := strings.CutPrefix(why, payload.OutputFile+": "); ok {
+			r.ResultError = "$PAWL_OUTPUT " + why + into
 		}
 	}
 	room := int64(blob.InlineLimit)
 	for _, f := range files {
+		if strings.HasPrefix(f.Path, payload.OutputFile+"/") {
+			r.ResultError = directory + into
+			continue
+		}
 		if f.Path == payload.OutputFile {
 			r.Result, r.ResultError = readResult(f)
 			continue

@@ -418,15 +418,19 @@ func TestBadResults(t *testing.T) {
 	need(t, "bash")
 	rt := runtimes(t)[0]
 	for source, say := range map[string]string{
-		`echo '{' > $PAWL_OUTPUT`:                  "one JSON value",
-		`echo '"\u0000"' > $PAWL_OUTPUT`:           "NUL",
-		`echo '"\ud800"' > $PAWL_OUTPUT`:           "surrogate pair",
-		`echo '{"a":1,"a":2}' > $PAWL_OUTPUT`:      `the name "a" is given twice`,
-		`printf '"\xe9"' > $PAWL_OUTPUT`:           "not UTF-8",
-		`: > $PAWL_OUTPUT`:                         "one JSON value",
-		`echo 5 > a; ln -s a $PAWL_OUTPUT`:         "$PAWL_OUTPUT is a symbolic link and not a regular file: write the value into the file itself",
-		`echo 5 > a; ln a $PAWL_OUTPUT`:            "has more than one name (a hard link)",
-		`head -c 2000000 /dev/zero > $PAWL_OUTPUT`: "at most 1MiB",
+		`echo '{' > $PAWL_OUTPUT`:                     "one JSON value",
+		`echo '"\u0000"' > $PAWL_OUTPUT`:              "NUL",
+		`echo '"\ud800"' > $PAWL_OUTPUT`:              "surrogate pair",
+		`echo '{"a":1,"a":2}' > $PAWL_OUTPUT`:         `the name "a" is given twice`,
+		`printf '"\xe9"' > $PAWL_OUTPUT`:              "not UTF-8",
+		`: > $PAWL_OUTPUT`:                            "one JSON value",
+		`echo 5 > a; ln -s a $PAWL_OUTPUT`:            "$PAWL_OUTPUT is a symbolic link and not a regular file: write the value into",
+		`mkdir $PAWL_OUTPUT`:                          "$PAWL_OUTPUT is an empty directory: write the value into the file itself",
+		`mkdir -p $PAWL_OUTPUT/a/b`:                   "$PAWL_OUTPUT is an empty directory: write the value into the file itself",
+		`mkdir $PAWL_OUTPUT; echo 1 > $PAWL_OUTPUT/x`: "$PAWL_OUTPUT is a directory and not a regular file: write the value into the file itself",
+		`mkdir $PAWL_OUTPUT; ln -s a $PAWL_OUTPUT/x`:  "$PAWL_OUTPUT is a directory and not a regular file: write the value into the file itself",
+		`echo 5 > a; ln a $PAWL_OUTPUT`:               "has more than one name (a hard link)",
+		`head -c 2000000 /dev/zero > $PAWL_OUTPUT`:    "at most 1MiB",
 		`for i in {1..200}; do printf '['; done > $PAWL_OUTPUT; for i in {1..200}; do printf ']'; done >> $PAWL_OUTPUT`: "deeper than 100 levels",
 	} {
 		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "bash", Source: source}))

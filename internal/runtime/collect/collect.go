@@ -174,7 +174,12 @@ func (c *collection) entry(dir *os.File, name, prefix string, all bool, depth in
 			return nil
 		}
 		defer sub.Close()
-		return c.walk(sub, full, wanted, depth+1)
+		before := len(c.taken) + len(c.refused) + c.unlisted
+		err = c.walk(sub, full, wanted, depth+1)
+		if err == nil && len(c.taken)+len(c.refused)+c.unlisted == before && slices.Contains(c.patterns, full) {
+			c.refuse(full, "is an empty directory") // without this, a run would look as if it had left nothing of the name
+		}
+		return err
 	case !wanted || kind == unix.S_IFDIR:
 		return nil
 	case kind != unix.S_IFREG:
