@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"maps"
 	"slices"
 	"strconv"
@@ -75,6 +76,9 @@ func compileSchema(text json.RawMessage) (*compiledSchema, error) {
 	}
 	g, err := newGraph(s)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.boundSizes(doc); err != nil {
 		return nil, err
 	}
 	if err := checkDefaults(g); err != nil {
@@ -203,6 +207,16 @@ func violations(err error, root string, value any) Problems {
 				p.Message, p.Fix = "it is none of "+jsonTexts(k.Want), nearestOf(k)
 			case *kind.Const:
 				p.Message = "it is not " + jsonTexts([]any{k.Want})
+			case *kind.Minimum:
+				p.Message = fmt.Sprintf("%s is less than %s", decimal(k.Got), decimal(k.Want))
+			case *kind.Maximum:
+				p.Message = fmt.Sprintf("%s is more than %s", decimal(k.Got), decimal(k.Want))
+			case *kind.ExclusiveMinimum:
+				p.Message = fmt.Sprintf("%s is not more than %s", decimal(k.Got), decimal(k.Want))
+			case *kind.ExclusiveMaximum:
+				p.Message = fmt.Sprintf("%s is not less than %s", decimal(k.Got), decimal(k.Want))
+			case *kind.MultipleOf:
+				p.Message = fmt.Sprintf("%s is not a multiple of %s", decimal(k.Got), decimal(k.Want))
 			case *kind.Format: // the library adds the parser's message, such as: cannot parse "31.12.2026" as "2006"
 				p.Message = fmt.Sprintf("it does not have the format %s: %v", k.Want, k.Got)
 				if such := formats[k.Want]; such != "" {
@@ -225,6 +239,12 @@ var formats = map[string]string{
 	"date": "2026-12-31", "time": "23:59:00Z", "date-time": "2026-12-31T23:59:00Z", "duration": "P1DT12H", "email": "ada@example.com",
 	"hostname": "db1.example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "uri": "https://example.com/path",
 	"uuid": "123e4567-e89b-12d3-a456-426614174000",
+}
+
+// decimal writes a number with all its digits: the library rounds 9007199254740993 to …992.
+func decimal(r *big.Rat) string {
+	digits, _ := r.FloatPrec()
+	return problem.Clip(r.FloatString(digits), 60)
 }
 
 // jsonTexts lists values as JSON, because the string "1" and the number 1 are different values.

@@ -2,9 +2,11 @@ package definition
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -86,6 +88,35 @@ func newGraph(root *jsonschema.Schema) (*graph, error) {
 		g.loops = true
 	}
 	return g, nil
+}
+
+// sizes are the keywords that the compiler reads as 64 bits: of maxItems 18446744073709551616 it would keep 0, and refuse every list.
+var sizes = []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"}
+
+// boundSizes refuses sizes above those of 32 bits in the schemas of a document.
+func (g *graph) boundSizes(doc any) error {
+	for _, s := range g.nodes {
+		at, value := g.errorAt(s, "leave it out: no value is that large", ""), doc
+		for _, step := range at.steps {
+			switch within := value.(type) {
+			case map[string]any:
+				value = within[step]
+			case []any:
+				if i, err := strconv.Atoi(step); err == nil && i < len(within) {
+					value = within[i]
+				}
+			}
+		}
+		keywords, _ := value.(map[string]any)
+		for _, keyword := range sizes {
+			text := fmt.Sprint(keywords[keyword])
+			if n, _ := strconv.ParseFloat(text, 64); n > math.MaxInt32 { // 0 where there is none
+				at.steps, at.message = append(at.steps, keyword), fmt.Sprintf("%.40s is larger than %d", text, math.MaxInt32)
+				return at
+			}
+		}
+	}
+	return nil
 }
 
 // inPlace returns the schemas that apply to the same value as s.

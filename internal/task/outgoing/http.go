@@ -18,7 +18,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
 
@@ -40,7 +39,7 @@ type response struct {
 	Status  int               `json:"status" doc:"The HTTP status"`
 	Headers map[string]string `json:"headers" doc:"Names in lower case; repeated headers are joined by commas, cookies by newlines"`
 	// Body is a JSON value or a string. BodyBase64 has the bytes of a body that is not text.
-	Body       any    `json:"body" doc:"JSON value if the answer is JSON, else text; response: json or text overrides this"`
+	Body       any    `json:"body" doc:"JSON value if the answer is JSON without a repeated name, NUL or half a surrogate pair, else text; response: json or text overrides this"`
 	BodyBase64 []byte `json:"body_base64,omitempty" doc:"Bytes in base64, if the body is not UTF-8"`
 }
 
@@ -151,9 +150,12 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *task
 	if r.Response == "auto" {
 		asJSON = err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 	}
-	if asJSON && json.Valid(body) && utf8.Valid(body) && !strictjson.HoldsNUL(body) && strictjson.DeeperThan(body, task.ResultDepth) < 0 {
-		out.Body = json.RawMessage(body)
-		return out, nil
+	var notJSON error
+	if asJSON {
+		if notJSON = jsonValue(body); notJSON == nil {
+			out.Body = json.RawMessage(body)
+			return out, nil
+		}
 	}
 	// A body that is not text must not look empty: body has U+FFFD for the invalid bytes, and body_base64 has the bytes.
 	out.Body = strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
@@ -161,9 +163,17 @@ func read(r *payload.Request, res *http.Response, body []byte) (*response, *task
 		out.BodyBase64 = exact
 	}
 	if r.Response == "json" && r.Expect.Has(res.StatusCode) {
-		return out, task.Errorf("invalid_response", "the response is not JSON of at most %d levels without NUL characters: %.60q", task.ResultDepth, body)
+		return out, task.Errorf("invalid_response", "the response is not one JSON value: %v; it begins with %.60q", notJSON, body)
 	}
 	return out, nil
+}
+
+// jsonValue says why a text cannot be stored as a JSON value.
+func jsonValue(text []byte) error {
+	if strictjson.DeeperThan(text, task.ResultDepth) >= 0 {
+		return fmt.Errorf("it is nested deeper than %d levels", task.ResultDepth)
+	}
+	return strictjson.Value(text)
 }
 
 // decoded is the text of a body in UTF-8, converted from the charset that its Content-Type declares, and the

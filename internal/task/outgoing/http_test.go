@@ -118,6 +118,9 @@ func TestHTTP(t *testing.T) {
 		case "/nul":
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"a":"\u0000"}`)
+		case "/surrogate", "/twice":
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, map[string]string{"/surrogate": `{"a":"\ud800"}`, "/twice": `{"a":1,"a":2}`}[r.URL.Path])
 		case "/escaped":
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"a":"\\u0000"}`)
@@ -158,6 +161,9 @@ func TestHTTP(t *testing.T) {
 		{"byte order mark", obj{"url": "/bom"}, "", func(o obj) bool { b, _ := o["body"].(obj); return b["a"] == 1.0 }},
 		{"NUL in JSON", obj{"url": "/nul"}, "", func(o obj) bool { return o["body"] == `{"a":"\u0000"}` }},
 		{"no NUL in JSON", obj{"url": "/escaped"}, "", func(o obj) bool { b, _ := o["body"].(obj); return b["a"] == `\u0000` }},
+		{"half of a surrogate pair", obj{"url": "/surrogate"}, "", func(o obj) bool { return o["body"] == `{"a":"\ud800"}` }},
+		{"a name twice", obj{"url": "/twice"}, "", func(o obj) bool { return o["body"] == `{"a":1,"a":2}` }},
+		{"a name twice in JSON that is wanted", obj{"url": "/twice", "response": "json"}, "invalid_response", nil},
 		{"NUL in JSON that is wanted", obj{"url": "/nul", "response": "json"}, "invalid_response", nil},
 		{"status", obj{"url": "/busy"}, "http_429", func(o obj) bool { return o["status"] == 429.0 && o["body"] == "slow down" }},
 		{"expected status", obj{"url": "/busy", "expect": []any{200, "420-430"}}, "", func(o obj) bool { return o["status"] == 429.0 }},

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/secret"
-	"github.com/pawl-run/pawl/internal/strictjson"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -98,7 +97,7 @@ func (l *LLM) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	} else if err := out.stream(body, log); err != nil {
 		return nil, callError(ctx, err)
 	}
-	if c.ResponseFormat != nil && json.Valid([]byte(out.Text)) && strictjson.DeeperThan([]byte(out.Text), task.ResultDepth) < 0 {
+	if c.ResponseFormat != nil && jsonValue([]byte(out.Text)) == nil {
 		out.JSON = json.RawMessage(out.Text)
 	}
 	return json.Marshal(out)
