@@ -122,6 +122,11 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 
 // open sends the request and returns a successful answer, which the caller closes.
 func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
+	for part := range strings.SplitSeq(strings.TrimLeft(r.path, "/"), "/") {
+		if part == "" || part == "." || part == ".." { // the server would take it for another path
+			return nil, fmt.Errorf("%q is neither a name nor an id", part)
+		}
+	}
 	body, err := encode(r.body)
 	if err != nil {
 		return nil, err

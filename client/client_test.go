@@ -232,6 +232,21 @@ func TestProblems(t *testing.T) {
 	})
 }
 
+// An id that would make another path of a request is refused, and nothing is sent: /executions/../signals is /signals.
+func TestIDsThatAreSteps(t *testing.T) {
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was sent", r.Method, r.URL) })
+	both(t, h, func(t *testing.T, c *Client) {
+		for _, id := range []string{"", ".", ".."} {
+			if _, err := c.Get(t.Context(), id); err == nil || !strings.Contains(err.Error(), "neither a name nor an id") {
+				t.Errorf("get %q: %v", id, err)
+			}
+			if _, err := c.Cancel(t.Context(), id, "", 0); err == nil {
+				t.Errorf("cancel %q: %v", id, err)
+			}
+		}
+	})
+}
+
 // A string that is not UTF-8 is refused: encoding/json would send U+FFFD in its place.
 func TestTextThatIsNotUTF8(t *testing.T) {
 	for path, body := range map[string]any{

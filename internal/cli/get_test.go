@@ -9,6 +9,26 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
+// A flag with an empty text, as a script gives of a variable that is not set, is not as if it was left out.
+func TestEmptyFlags(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	for _, args := range [][]string{
+		{"cancel", "--action", "", "--label", "team=ops", "--yes"}, {"kill", "--status", "", "--label", "team=ops", "--yes"},
+		{"run", "noop", "--idempotency-key", ""}, {"run", "noop", "--at", ""}, {"run", "noop", "--queue="}, {"get", "executions", "--since", ""},
+		{"eval", "--checker", "", "x.py"}, {"eval", "--cases", "", "x.py"},
+		{"export", "--file", "", "--label", "a=b"}, {"emit", "a.b", "--to", ""},
+	} {
+		if _, errs, code := pawl(t, env, args...); code != 2 || !strings.Contains(errs, "it is empty: give a value, or leave the flag out") {
+			t.Errorf("%q: exit code %d, %s", args, code, errs)
+		}
+	}
+	_, errs, code := pawl(t, env, "export", "--file", t.TempDir(), "--label", "a=b")
+	if code != 2 || !strings.Contains(errs, "is a directory") {
+		t.Errorf("an archive into a directory: exit code %d, %s", code, errs)
+	}
+}
+
 // --tail prints the end of one execution's output.
 func TestLogsTail(t *testing.T) {
 	t.Parallel()

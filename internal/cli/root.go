@@ -128,6 +128,7 @@ func add(a *app.App, root *cobra.Command, group string, commands ...*cobra.Comma
 		}
 		c.Args = argsOf(c.Args)
 		c.Flags().VisitAll(app.Decimal)
+		c.Flags().VisitAll(app.Filled)
 		if run := c.RunE; run != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				if err := a.Configure(cmd.Flags()); err != nil {

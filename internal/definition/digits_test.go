@@ -152,12 +152,15 @@ func TestSchemasKeepDigits(t *testing.T) {
 			t.Errorf("%s passes: %s", bad, got)
 		}
 	}
-	w, err = Parse("w.yaml", []byte("name: w\ninput: {minimum: 0.5, exclusiveMaximum: 9007199254740993, multipleOf: 0.5}\ntasks: {t: {action: noop}}\n"))
+	const bounds = "{minimum: 0.5, exclusiveMaximum: 9007199254740993, multipleOf: 0.5}"
+	w, err = Parse("w.yaml", []byte("name: w\ninput: "+bounds+"\ntasks: {t: {action: noop}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for bad, want := range map[string]string{"9007199254740993": "9007199254740993 is not less than 9007199254740993", "0.25": "0.25 is less than 0.5",
-		"0.75": "0.75 is not a multiple of 0.5"} {
+	for bad, want := range map[string]string{
+		"9007199254740993": "9007199254740993 is not less than 9007199254740993", "0.25": "0.25 is less than 0.5",
+		"0.75": "0.75 is not a multiple of 0.5",
+	} {
 		if _, err := validateInput(w[0], json.RawMessage(bad), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", bad, err, want)
 		}

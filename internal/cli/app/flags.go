@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -42,6 +43,23 @@ var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
 func (v decimalValue) Set(s string) error {
 	if !decimal.MatchString(s) {
 		return fmt.Errorf("%.40q is not a whole number: write it in digits, without a 0 in front", s)
+	}
+	return v.Value.Set(s)
+}
+
+// Filled makes a flag for a text refuse the empty one. A script gives it when a variable is not set, and pawl cancel --action "$ACTION"
+// --label team=ops would cancel the executions of all actions. A reason or note may be empty.
+func Filled(f *pflag.Flag) {
+	if t := f.Value.Type(); (t == "string" || t == "stringSlice") && f.Name != "reason" && f.Name != "note" {
+		f.Value = filledValue{f.Value}
+	}
+}
+
+type filledValue struct{ pflag.Value }
+
+func (v filledValue) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty: give a value, or leave the flag out")
 	}
 	return v.Value.Set(s)
 }

@@ -84,6 +84,9 @@ pawl open shows an archive on any machine, with the page and all commands that o
 
 // exportTo writes an archive to a file, which gets its name when it is complete.
 func exportTo(ctx context.Context, a *app.App, s *app.Session, ids []string, f client.Filter, file string) (err error) {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return exit.Usagef("--file: %s is a directory: name a file in it", file)
+	}
 	part := file + ".part"
 	to, err := os.Create(part)
 	if err != nil {

@@ -39,7 +39,7 @@ type response struct {
 	Status  int               `json:"status" doc:"The HTTP status"`
 	Headers map[string]string `json:"headers" doc:"Names in lower case; repeated headers are joined by commas, cookies by newlines"`
 	// Body is a JSON value or a string. BodyBase64 has the bytes of a body that is not text.
-	Body       any    `json:"body" doc:"JSON value if the answer is JSON without a repeated name, NUL or half a surrogate pair, else text; response: json or text overrides this"`
+	Body       any    `json:"body" doc:"JSON value if the answer is JSON, else text; response: json or text overrides this"`
 	BodyBase64 []byte `json:"body_base64,omitempty" doc:"Bytes in base64, if the body is not UTF-8"`
 }
 
