@@ -29,6 +29,21 @@ func TestEmptyFlags(t *testing.T) {
 	}
 }
 
+// A flag for lists of another kind is refused: without it the list would have everything.
+func TestFlagsOfOtherLists(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	for args, want := range map[string]string{
+		"executions --queue gpu": "--queue is not for executions, but for line", "executions --assignee ada": "but for inquiries",
+		"evaluations --trigger a.b": "but for signals", "queues --label a=b": "but for executions, evaluations, line",
+		"workers --status failed": "--status is not for workers", "signals --until 1h": "--until is not for signals",
+	} {
+		if _, errs, code := pawl(t, env, append([]string{"get"}, strings.Fields(args)...)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d, %s", args, code, errs)
+		}
+	}
+}
+
 // --tail prints the end of one execution's output.
 func TestLogsTail(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
@@ -30,28 +31,33 @@ import (
 // versions is the only kind whose list needs a name: the definition's.
 const versions = "versions"
 
-// listKinds are the kinds that can be listed, with other names that users try.
+// ofExecutions are the flags for lists of executions.
+var ofExecutions = []string{"status", "action", "workflow", "rerun-of", "retry-of", "label", "verdict", "since", "where", "until", "id", "prefix",
+	"after", "outputs", "tasks", "digest", "cases"}
+
+// listKinds are the kinds that can be listed, with other names that users try, and the flags that not all kinds have.
 var listKinds = []struct {
 	name    string
 	aliases []string
 	list    func(context.Context, *app.App, *client.Client, *listing.Options) (any, *output.Table, error)
+	flags   []string
 }{
-	{"executions", []string{"execution", "ex", "runs"}, listExecutions},
-	{"evaluations", []string{"evaluation", "evals", "eval"}, listEvaluations},
-	{"actions", []string{"action", "workflows", "workflow", "definitions"}, define.ListActions},
-	{versions, []string{"version"}, define.ListVersions},
-	{"queues", []string{"queue"}, listQueues},
-	{"keys", []string{"key"}, listKeys},
-	{"workers", []string{"worker"}, listWorkers},
-	{"line", []string{"lines"}, listLine},
-	{"schedules", []string{"schedule"}, automate.ListSchedules},
-	{"signals", []string{"signal"}, automate.ListSignals},
-	{"webhooks", []string{"webhook", "hooks", "hook"}, automate.ListWebhooks},
-	{"inquiries", []string{"inquiry", "questions"}, automate.ListInquiries},
-	{"rules", []string{"rule"}, automate.ListRules},
-	{"enforcements", []string{"enforcement"}, automate.ListEnforcements},
-	{"activity", nil, listActivity},
-	{"pauses", []string{"pause", "paused"}, define.ListPauses},
+	{"executions", []string{"execution", "ex", "runs"}, listExecutions, ofExecutions},
+	{"evaluations", []string{"evaluation", "evals", "eval"}, listEvaluations, ofExecutions},
+	{"actions", []string{"action", "workflows", "workflow", "definitions"}, define.ListActions, nil},
+	{versions, []string{"version"}, define.ListVersions, nil},
+	{"queues", []string{"queue"}, listQueues, nil},
+	{"keys", []string{"key"}, listKeys, nil},
+	{"workers", []string{"worker"}, listWorkers, []string{"lost"}},
+	{"line", []string{"lines"}, listLine, []string{"queue", "key", "label"}},
+	{"schedules", []string{"schedule"}, automate.ListSchedules, nil},
+	{"signals", []string{"signal"}, automate.ListSignals, []string{"trigger", "subject", "source", "since"}},
+	{"webhooks", []string{"webhook", "hooks", "hook"}, automate.ListWebhooks, nil},
+	{"inquiries", []string{"inquiry", "questions"}, automate.ListInquiries, []string{"state", "assignee"}},
+	{"rules", []string{"rule"}, automate.ListRules, nil},
+	{"enforcements", []string{"enforcement"}, automate.ListEnforcements, []string{"rule", "signal", "state"}},
+	{"activity", nil, listActivity, nil},
+	{"pauses", []string{"pause", "paused"}, define.ListPauses, []string{"history"}},
 }
 
 func GetCommand(a *app.App) *cobra.Command {
@@ -95,6 +101,9 @@ func GetCommand(a *app.App) *cobra.Command {
 					case k.name == versions:
 						return exit.Usagef("versions of which action or workflow? Give its name: pawl get versions NAME")
 					}
+					if err := suits(cmd.Flags(), k.name, k.flags); err != nil {
+						return err
+					}
 					l.Hinted = k.name == "executions" || k.name == "evaluations"
 					return get(cmd.Context(), a, l, func(ctx context.Context, c *client.Client) (any, *output.Table, error) {
 						return k.list(ctx, a, c, l)
@@ -133,6 +142,22 @@ func GetCommand(a *app.App) *cobra.Command {
 	f.StringVar(&l.Signal, "signal", "", "only enforcements of this signal")
 	output.FormatFlag(c, &l.Format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
 	return c
+}
+
+// suits refuses flags that are for lists of other kinds: pawl get executions --queue gpu would list the executions of all queues.
+func suits(flags *pflag.FlagSet, kind string, its []string) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		var others []string
+		for _, k := range listKinds {
+			if slices.Contains(k.flags, f.Name) {
+				others = append(others, k.name)
+			}
+		}
+		if len(others) > 0 && !slices.Contains(its, f.Name) {
+			err = exit.Usagef("--%s is not for %s, but for %s: leave it out", f.Name, kind, strings.Join(others, ", "))
+		}
+	})
+	return err
 }
 
 // get lists once, or repeatedly.
