@@ -55,8 +55,9 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 // addCases puts the cases into the request.
 func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
 	if o.dir == "" {
-		if o.compare != "" || o.tolerance != "" || o.checker != "" || o.interactor != "" || o.stopOnFailure || o.noExpect {
-			return exit.Usagef("--compare, --tolerance, --checker, --interactor, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
+		ofChecker := o.checker != "" || o.interactor != "" || o.style != "" || len(o.accept)+len(o.reject) > 0
+		if ofChecker || o.compare != "" || o.tolerance != "" || o.stopOnFailure || o.noExpect {
+			return exit.Usagef("--compare, --tolerance, --checker and what begins with it, --interactor, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
 		}
 		return nil
 	}
