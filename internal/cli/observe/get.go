@@ -32,8 +32,8 @@ import (
 const versions = "versions"
 
 // ofExecutions are the flags for lists of executions.
-var ofExecutions = []string{"status", "action", "workflow", "rerun-of", "retry-of", "label", "verdict", "since", "where", "until", "id", "prefix",
-	"after", "outputs", "tasks", "digest", "cases"}
+var ofExecutions = []string{"status", "action", "workflow", "rerun-of", "retry-of", "label", "verdict", "since", "where", "until", "id",
+	"prefix", "after", "outputs", "tasks", "digest", "cases"}
 
 // listKinds are the kinds that can be listed, with other names that users try, and the flags that not all kinds have.
 var listKinds = []struct {

@@ -57,7 +57,8 @@ func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *cont
 	if o.dir == "" {
 		ofChecker := o.checker != "" || o.interactor != "" || o.style != "" || len(o.accept)+len(o.reject) > 0
 		if ofChecker || o.compare != "" || o.tolerance != "" || o.stopOnFailure || o.noExpect {
-			return exit.Usagef("--compare, --tolerance, --checker and what begins with it, --interactor, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
+			return exit.Usagef("--compare, --tolerance, --checker, --interactor, --no-expect and --stop-on-failure are about cases, and so are " +
+				"--checker-style, -accept and -reject: name their directory with --cases")
 		}
 		return nil
 	}
