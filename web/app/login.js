@@ -28,7 +28,7 @@ export function Login() {
     </main>`;
 }
 
-/** The login over a screen that stays as it is, with what is typed there: a session ends after 12 hours. */
+/** The login over a screen that keeps its state and typed text: a session ends after 12 hours. */
 export function LoginAgain() {
   const ref = useRef(/** @type {HTMLDialogElement|null} */ (null));
   const show = () => { if (ref.current && !ref.current.open) ref.current.showModal(); };

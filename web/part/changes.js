@@ -132,7 +132,7 @@ export function wordsOf(a, b) {
   return { a: side('-'), b: side('+') };
 }
 
-/** Lines of a text. What follows the last line feed is a line only if there is something. @param {string} s */
+/** Lines of a text. Text after the last line feed is a line only if it is not empty. @param {string} s */
 export function linesOf(s) {
   const all = s.split('\n');
   if (all[all.length - 1] === '') all.pop();

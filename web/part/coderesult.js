@@ -30,7 +30,7 @@ function shaped(v, f) {
 }
 
 /**
- * The result of an execution of code; null where it has none.
+ * The result of an execution of code; null without one.
  * @param {{kind?: string, output?: unknown}} x
  * @returns {CodeResult|null}
  */

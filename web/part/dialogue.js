@@ -1,4 +1,4 @@
-// What a program and an interactor wrote to each other, in the order in which they wrote it.
+// The messages between a program and an interactor, in order.
 import { html } from '../vendor/preact.js';
 import { line, bytes } from '../app/text.js';
 import { written } from './written.js';

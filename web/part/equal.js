@@ -31,7 +31,7 @@ export function foldedColumns(rows, cols, keep, noun) {
   const places = new Map(cols.map((c, i) => [c, i]));
   const at = cols.map(() => 0); // the group that each column is in
   /** @type {Map<string, number>} */
-  const looks = new Map(); // what cells show, apart from which executions they are
+  const looks = new Map(); // content of cells, without the executions' identity
   const look = (/** @type {Cell|undefined} */ c) => {
     if (!c) return 0;
     const text = c.n === 1 ? c.verdict : `${c.n} ${c.passed} ${c.open}\n${c.verdict}`;
@@ -42,7 +42,7 @@ export function foldedColumns(rows, cols, keep, noun) {
   let last = 0;
   for (const r of rows) {
     /** @type {Map<number, number>} */
-    const parts = new Map(); // of the groups, by what the row shows there
+    const parts = new Map(); // parts of the groups, by the row's content there
     const divide = (/** @type {string} */ c, /** @type {Cell|undefined} */ now, /** @type {Cell|undefined} */ before) => {
       const place = places.get(c);
       if (place === undefined) return;

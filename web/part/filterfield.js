@@ -1,5 +1,5 @@
 // A filter's field. The address holds its value; typed text stays in the field until Enter or until it loses the focus: a list is redrawn every
-// few seconds, and a field whose text is the address's would lose what is half typed.
+// few seconds, and a field with the address's text would lose half-typed text.
 import { html, useLayoutEffect, useState } from '../vendor/preact.js';
 
 /** @param {{label: string, placeholder: string, value: string, set: (text: string) => void, first?: boolean, wide?: boolean}} p value: what the address has; first: the field that / goes to */

@@ -119,7 +119,7 @@ export function folded(l, keep, many = () => false, beyond = 400) {
 
 const gravest = ['failed', 'timed_out', 'cancelled', 'running', 'provisioning', 'scheduled', 'requested'];
 
-/** The task of a group that tells most: one that failed or is under way, else the last that has ended, else the first. @param {string[]} tasks @param {(task: string) => string|undefined} status */
+/** The most informative task of a group: one that failed or is running, else the last that has ended, else the first. @param {string[]} tasks @param {(task: string) => string|undefined} status */
 export function telling(tasks, status) {
   for (const s of gravest) {
     const found = tasks.find((task) => status(task) === s);

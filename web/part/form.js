@@ -36,7 +36,7 @@ export function fieldsOf(text) {
 
 /** @typedef {NonNullable<ReturnType<typeof fieldsOf>>[number]} Field */
 
-/** Why a value cannot be sent; '' where it can. @param {Field} f @param {string} text */
+/** Why a value cannot be sent; '' if it can. @param {Field} f @param {string} text */
 export function wrong(f, text) {
   if (text === '') return f.required && f.schema.default === undefined && f.type !== 'string' ? 'It is required.' : '';
   if ((f.type === 'integer' || f.type === 'number') && !/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text.trim())) return 'It is not a number.';
@@ -52,7 +52,7 @@ export function wrong(f, text) {
   return '';
 }
 
-/** What was entered into a field, which may have any name. @param {Record<string, string>} values @param {Field} f */
+/** The text of a field, which may have any name. @param {Record<string, string>} values @param {Field} f */
 export const entered = (values, f) => (Object.hasOwn(values, f.name) ? values[f.name] : '');
 
 /** The object that the fields make, as JSON text. @param {Field[]} fields @param {Record<string, string>} values */
@@ -69,7 +69,7 @@ export function written(fields, values) {
 /** Whether a field can send an empty text. @param {Field} f */
 const takesEmpty = (f) => f.required && f.type === 'string' && f.schema.default === undefined;
 
-/** What is in a field for a value, by its text in JSON; null where the field cannot hold it. @param {Field} f @param {string} raw */
+/** A field's text for a JSON value; null if the field cannot hold it. @param {Field} f @param {string} raw */
 function typed(f, raw) {
   if (f.type === 'json') return raw;
   if (f.type === 'pick') return f.options.includes(raw) ? raw : null;
@@ -101,7 +101,7 @@ export function valuesOf(fields, text) {
   return found.some(([, v]) => v === null) ? null : Object.fromEntries(found);
 }
 
-/** What a field has by itself, said in its hint. @param {Field} f */
+/** A field's default, for its hint. @param {Field} f */
 const otherwise = (f) => line(f.otherwise[0] === '"' ? JSON.parse(f.otherwise) : f.otherwise, 120);
 
 /** @param {{fields: Field[], values: Record<string, string>, set: (name: string, text: string) => void}} p */

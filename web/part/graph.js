@@ -49,7 +49,7 @@ export const countBar = (counts, total) => html`
   .map(([s, n]) => html`<i class=${look(s).tone} style=${{ width: `${(100 * n) / Math.max(1, total)}%` }}></i>`)}</span>`;
 
 /**
- * Where an arrow key leads from a task: along an edge, to the nearest task at its end, or up and down within a layer; '' where there is none.
+ * Where an arrow key leads from a task: along an edge, to the nearest task at its end, or up and down within a layer; '' for none.
  * @param {Layout} l @param {string} from @param {string} key
  */
 export function along({ nodes, edges }, from, key) {

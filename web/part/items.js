@@ -18,7 +18,7 @@ export function places(all) {
   return at;
 }
 
-/** Where a key leads from a cell of a grid; -1 where it leads nowhere. @param {string} key @param {number} from @param {number} cols @param {number} total */
+/** The cell to which a key leads in a grid; -1 for none. @param {string} key @param {number} from @param {number} cols @param {number} total */
 export function stepTo(key, from, cols, total) {
   const rows = 10; // of a page
   /** @type {Record<string, number>} */
@@ -33,7 +33,7 @@ export function stepTo(key, from, cols, total) {
 
 const ill = new Set(['failed', 'timed_out', 'cancelled']);
 
-/** The next item that ended otherwise than completed, after the last of them the first; -1 where there is none. @param {(Item|undefined)[]} at @param {number} from */
+/** The next item that did not complete, after the last of them the first; -1 for none. @param {(Item|undefined)[]} at @param {number} from */
 export function nextIll(at, from) {
   const bad = (/** @type {Item|undefined} */ i) => !!i && ill.has(i.status);
   const later = at.findIndex((i, n) => n > from && bad(i));

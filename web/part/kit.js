@@ -44,7 +44,7 @@ function Copy({ label, text, shortcut }) {
 /** @param {string} text @param {string} label @param {string} [shortcut] the key that presses it */
 export const copy = (text, label, shortcut) => h(Copy, { text, label, shortcut });
 
-/** An id, shortened to what tells it from others, with a button that copies all of it. @param {string} id */
+/** An id, shortened to its distinctive part, with a button that copies all of it. @param {string} id */
 export const idText = (id) => html`
   <span class="id"><span class="mono muted cut" title=${id}>${line(id)}</span>${copy(id, 'Copy the id', 'y')}</span>`;
 
@@ -58,7 +58,7 @@ export const labelChips = (labels, href) => {
   })}${all.length > 12 ? html`<span class="chip">+${all.length - 12}</span>` : null}</span>`;
 };
 
-/** What went wrong, in the API's own words. @param {unknown} e */
+/** An error, in the API's words. @param {unknown} e */
 export function trouble(e) {
   if (!e) return null;
   const p = e instanceof Problem ? e.problem : null;
@@ -83,7 +83,7 @@ export function trouble(e) {
 export const panel = ({ title, children, actions }) => html`
   <section class="panel"><header><h2>${title}</h2>${actions}</header>${children}</section>`;
 
-/** What is wider than a narrow window scrolls by itself, also by keys. @param {string} name @param {any} children @param {'wide'|''} [cls] wide: a table of many columns */
+/** Content wider than a narrow window scrolls separately, also by keys. @param {string} name @param {any} children @param {'wide'|''} [cls] wide: a table of many columns */
 export const scroller = (name, children, cls = '') => html`
   <div class=${`scroll ${cls}`} tabindex="0" role="group" aria-label=${name}>${children}</div>`;
 

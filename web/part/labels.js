@@ -14,7 +14,7 @@ function unquoted(s) {
   }
 }
 
-/** The labels of a text. What is none is an error. @param {string} text @returns {Record<string, string>} */
+/** The labels of a text. Anything else in it is an error. @param {string} text @returns {Record<string, string>} */
 export function labelsOf(text) {
   /** @type {Record<string, string>} */
   const out = Object.create(null);

@@ -39,7 +39,7 @@ export class Lines {
     this.marks = []; // where some chunks begin: in which line, counted with those that were dropped
     this.last = { attempt: 0, seq: 0 }; // chunk
     /** @type {Map<string, number>} */
-    this.ends = new Map(); // of what came of each stream of each attempt
+    this.ends = new Map(); // offsets of the received part of each stream of each attempt
     this.came = 0; // characters
     this.changes = 0;
   }
@@ -163,7 +163,7 @@ export class Lines {
     const marks = this.marks.findIndex((m) => m.line >= this.dropped);
     this.marks.splice(0, marks < 0 ? this.marks.length : marks);
     const gone = new Set(this.all.splice(0, n));
-    // An open line that is dropped goes on in a new one.
+    // A dropped open line continues in a new one.
     for (const o of this.open.values()) if (o.line && gone.has(o.line)) this.#end(o);
   }
 }

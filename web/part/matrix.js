@@ -18,7 +18,7 @@ export const outcome = 'Outcome';
 /** Columns that are shown and written at most: rows may be 5,000, and every row has all columns there. */
 export const mostCols = 2000;
 
-/** What a label of a dimension is called in the address. @param {string} name */
+/** The name of a label dimension in the address. @param {string} name */
 export const byLabel = (name) => `label:${name}`;
 
 /** @param {Execution} x @param {string} without a label that all of the batch have */
@@ -108,7 +108,7 @@ const collator = new Intl.Collator('en', { numeric: true });
 /** Numbers in texts by their size. @param {string} a @param {string} b */
 export const natural = (a, b) => collator.compare(a, b);
 
-/** What became of a cell from before to now. @param {Cell|undefined} before @param {Cell|undefined} now @returns {Flip} */
+/** The change of a cell from before to now. @param {Cell|undefined} before @param {Cell|undefined} now @returns {Flip} */
 export function flip(before, now) {
   if (!before) return now ? 'new' : 'same';
   if (!now) return 'gone';

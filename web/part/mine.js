@@ -2,7 +2,7 @@
 
 const key = 'pawl.mine';
 
-/** A label as the API takes it; '' where the text is none. @param {string} text */
+/** A label in the API's form; '' if the text is not a label. @param {string} text */
 export const labelOf = (text) => (/^[^=\s][^=]*=./.test(text.trim()) ? text.trim() : '');
 
 /** The label that this browser keeps, '' for none. */

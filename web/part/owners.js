@@ -10,7 +10,7 @@ const shown = 24; // owners, the latest
 const ends = new Set(['completed', 'failed', 'cancelled', 'timed_out', 'reused', 'given']);
 
 /**
- * The owners, and of an end that was ordered the two moments; NaN where none was.
+ * The owners, and the two moments of an ordered end; NaN without one.
  * @param {Event[]} events from the first on
  * @returns {{owners: Owner[], ordered: number, confirmed: number}}
  */

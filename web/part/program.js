@@ -26,7 +26,7 @@ export function programOf(v) {
 
 /**
  * The text of an input of code with one of its cases alone, by its name, as it was written: JSON.parse would round long numbers among the
- * arguments of calls. Empty where it has none of that name.
+ * arguments of calls. Empty without a case of that name.
  * @param {string} raw @param {string} name
  */
 export function caseAlone(raw, name) {

@@ -4,7 +4,7 @@ import { apiURL, tokens } from '../app/api.js';
 
 const longest = 100000; // characters of an argument: Linux takes 128 KB
 
-/** A word of a shell (sh, bash, zsh) that stands for a text. @param {string} s */
+/** A text as a quoted shell word (sh, bash, zsh). @param {string} s */
 export const quoted = (s) => (/^[\w@%+=:,./-]+$/.test(s) ? s : `'${s.replace(/'/g, `'\\''`)}'`);
 
 /** JSON in one line of ASCII. All that is not ASCII in it stands in texts, and white space between them. @param {string} json */

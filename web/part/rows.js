@@ -42,7 +42,7 @@ export function looked(s, page, again, free, pageSize) {
   return free ? { ...s, error: null, rows: [...newer, ...rows].slice(0, most), newer: [], fresh: new Set(newer.map((x) => x.id)) } : { ...s, error: null, rows, newer };
 }
 
-/** What is shown after the page behind a cursor has come; nothing changes where something else is shown by then. @param {State} s @param {Page} page @param {string} cursor @returns {State} */
+/** The state after the page at a cursor has arrived; unchanged if something else is shown by then. @param {State} s @param {Page} page @param {string} cursor @returns {State} */
 export function older(s, page, cursor) {
   if (s.address !== page.address || s.cursor !== cursor) return s;
   const known = new Set(s.rows.map((x) => x.id));

@@ -1,4 +1,4 @@
-// Which executions a list shows. The address holds it: what the filters of the screen write there is what the API is asked for.
+// The executions that a list shows. The address holds the filters, and the API is queried by them.
 
 /** The states that people filter by; each stands for those that it names. */
 export const groups = [
@@ -10,7 +10,7 @@ export const groups = [
   { name: 'cancelled', status: ['cancelled'], show: 'cancelled', word: 'Cancelled' },
 ];
 
-/** What the address selects, in the API's words. @param {URLSearchParams} q */
+/** The address's selection as parameters of the API. @param {URLSearchParams} q */
 export function selected(q) {
   const chosen = q.getAll('status');
   return {

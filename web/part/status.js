@@ -32,7 +32,7 @@ export const firstEnd = statuses.indexOf('completed');
 export const open = (status) => status !== undefined && statuses.indexOf(status) >= 0 && statuses.indexOf(status) < firstEnd;
 
 /**
- * Under which of the looks something is shown: that of its status, or of what it waits for while it is running and no worker runs it.
+ * The look of an execution: that of its status, or of what it waits for while it is running without a worker.
  * @param {{status: string, kind?: string, waiting?: string, inquiry?: string}} x an execution, or the one of a task
  */
 export function shownAs({ status, kind, waiting, inquiry }) {
@@ -63,7 +63,7 @@ const shapes = {
 /** @param {string} status */
 export const shapeOf = (status) => shapes[look(status).shape];
 
-/** The shape alone, for where the word stands beside it. @param {string} status */
+/** Only the shape, for use beside the word. @param {string} status */
 export const statusShape = (status) => html`
   <svg class=${`shape ${look(status).tone}`} viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
     ${shapeOf(status).map(([cls, d]) => html`<path class=${cls} d=${d} />`)}
@@ -81,7 +81,7 @@ const waits = table({
   sleep: 'The end of its sleep', answer: 'An answer', signal: 'A signal', cancel: 'The confirmation of its end', aside: 'Another try of the engine', 'not known': 'Not known',
 });
 
-/** What an execution waits for, in words. @param {string} w as the API names it */
+/** The cause of an execution's wait, in words. @param {string} w as the API names it */
 export const waitWord = (w) => waits[w] || w;
 
 const verdicts = table({

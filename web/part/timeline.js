@@ -79,7 +79,7 @@ function evenly(bars) {
 /** Whether a task can have several executions: items, or rounds. @param {Task} t */
 const many = (t) => !!t.foreach || !!t.repeat;
 
-/** What waits takes no lane: all items of a foreach wait from the start. @param {Bar} b */
+/** A waiting item takes no lane: all items of a foreach wait from the start. @param {Bar} b */
 const begins = (b) => (Number.isNaN(b.run) ? b.from : b.run);
 
 /** Where its bar is drawn: one at the end of the lane keeps its width. @param {Bar} b @param {number} length */

@@ -8,7 +8,7 @@ import { statusShape, waitWord } from './status.js';
 /** How an execution is called. @param {Reason} w */
 export const nameOf = (w) => (w.task ? `${line(w.task, 60)}${w.index ? `[${w.index}]` : ''}` : line(w.action, 60));
 
-/** What one step does, as the end of a sentence that begins with its name. @param {Reason} w */
+/** The state of one step, as the end of a sentence that starts with its name. @param {Reason} w */
 export function doing(w) {
   switch (w.waiting) {
     case 'key': return `waits for key ${line(w.key, 80)}`;

@@ -11,7 +11,7 @@ const most = 64000;
 /** @param {string} s */
 const size = (s) => new TextEncoder().encode(s).length;
 
-/** Whether the same may be taken later. @param {any} e */
+/** Whether the same request may succeed later. @param {any} e */
 const passing = (e) => !(e?.status > 0) || e.status === 429 || e.status >= 500;
 
 export class Typed {
@@ -32,7 +32,7 @@ export class Typed {
     this.busy = false;
   }
 
-  /** Sends a text behind all that was sent. @param {string} text @param {boolean} [last] nothing follows it */
+  /** Sends a text after all earlier ones. @param {string} text @param {boolean} [last] nothing follows it */
   async type(text, last = false) {
     this.waiting.push({ text, last });
     await this.#run();
@@ -90,7 +90,7 @@ export class Typed {
     if (given.offset > this.offset) {
       const bytes = given.offset > most ? null : await this.way.read();
       const n = bytes ? bytes.length : given.offset;
-      if (n > this.offset) { // what was sent meanwhile may have arrived before this answer
+      if (n > this.offset) { // input sent meanwhile may have arrived before this response
         this.offset = n;
         this.text = bytes ? new TextDecoder().decode(bytes) : '';
         this.left = bytes ? 0 : n;

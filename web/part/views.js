@@ -11,7 +11,7 @@ export function ordered(q) {
   return p.toString();
 }
 
-/** The views of a text that was kept; what is not one is left out. @param {string|null} text @returns {View[]} */
+/** The views in a stored text; invalid ones are left out. @param {string|null} text @returns {View[]} */
 export function viewsOf(text) {
   try {
     const all = JSON.parse(text || '[]');

@@ -237,7 +237,7 @@ const side = (name, { x }) => html`
   <span class="muted small">${since(x.created_at)}</span>
   ${labelChips(x.labels)}</div></div></section>`;
 
-/** What an execution may be compared with: the latest of the same action. @param {{a: Side}} p */
+/** Candidates for a comparison: the latest executions of the same action. @param {{a: Side}} p */
 function Others({ a }) {
   const [rows, set] = useState(/** @type {Execution[]|null} */ (null));
   const [error, setError] = useState(/** @type {unknown} */ (null));

@@ -13,7 +13,7 @@ const turn = signal(0);
 /** @type {{id: string, typed: Typed}|null} */
 let latest = null;
 
-/** What is typed for an execution outlives its screen: what is on its way is sent also when another tab of the screen is shown. @param {string} id */
+/** Typed input outlives its screen: pending input is also sent while another tab of the screen is shown. @param {string} id */
 function typedFor(id) {
   if (latest?.id === id) return latest.typed;
   const path = `api/v1/executions/${id}/stdin`;

@@ -33,7 +33,7 @@ export function Input(p) {
     </div>`;
 }
 
-/** What it was given, in parts. @param {import('./execution.js').Shown} p */
+/** Its input, in parts. @param {import('./execution.js').Shown} p */
 function parts({ x, raw }) {
   const v = /** @type {any} */ (x.input);
   const code = x.kind === 'code' && v && typeof v === 'object' && typeof v.source === 'string';

@@ -21,7 +21,7 @@ const Changed = lazy(() => import('./changed.js').then((m) => m.Changed));
 const tasksOf = (doc) => Object.entries(doc?.tasks && typeof doc.tasks === 'object' && !Array.isArray(doc.tasks) ? doc.tasks : {})
   .map(([name, t]) => ({ name, action: String(t?.action ?? ''), foreach: t?.foreach !== undefined, repeat: t?.repeat !== undefined }));
 
-/** Where the list shows what has run in one version, also as tasks of workflows. @param {string} name @param {number} version */
+/** The address of the list of executions of one version, including tasks of workflows. @param {string} name @param {number} version */
 const runsOf = (name, version) => 'executions' + query({ action: name, where: `version = ${version}`, tasks: 'true' });
 
 /** The versions of a definition, the newest first. @param {{name: string, shown: number}} p */

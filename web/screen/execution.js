@@ -57,7 +57,7 @@ export function tabsOf(x, past = false) {
   return all;
 }
 
-/** Follows one execution: at once, and every two seconds until it has ended. Its ETag keeps a look without news at 200 bytes. @param {string} id */
+/** Follows one execution: at once, and every two seconds until it has ended. With its ETag an unchanged response has 200 bytes. @param {string} id */
 function useExecution(id) {
   const [state, set] = useState(/** @type {{x: Execution|null, raw: Record<string, string>, error: unknown}} */ ({ x: null, raw: {}, error: null }));
   const [round, next] = useState(0);
@@ -75,7 +75,7 @@ function useExecution(id) {
         }
         const text = await res.text();
         if (!mine) return false;
-        tag.current = res.headers.get('ETag') || ''; // with its text only: a look that follows must not be told that what was never drawn is unchanged
+        tag.current = res.headers.get('ETag') || ''; // only together with its text: otherwise the next response could be "unchanged" for a state that was never drawn
         const x = JSON.parse(text);
         set((s) => (s.x && !later(s.x, x) ? s : { x, raw: members(text), error: null }));
         going.current = open(x.status);
@@ -126,7 +126,7 @@ function Times({ x }) {
       : html`<div><dt>${x.finished_at ? 'Waited' : 'Waiting for'}</dt><dd class="num">${duration(end - created)}</dd></div>`}`;
 }
 
-/** What stands before and after it: in the list from which it was opened, or else among the executions of its task. @param {{x: Execution, at: string}} p at: the tab */
+/** Its neighbours: in the list from which it was opened, or else among the executions of its task. @param {{x: Execution, at: string}} p at: the tab */
 function Beside({ x, at }) {
   const [same, set] = useState(/** @type {string[]} */ ([]));
   const known = list.value.ids.includes(x.id);

@@ -1,5 +1,5 @@
 // Executions, newest first. The filters are the address. While the page is open its rows stay up to date and do not move under the
-// pointer: what is newer waits behind a button until the list may grow at its top.
+// pointer: newer executions wait behind a button until the list may grow at its top.
 import { html, h, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { listed } from '../app/neighbours.js';
@@ -22,7 +22,7 @@ const shown = 100; // rows in the document
 /** @param {URLSearchParams} q @param {string} [cursor] */
 const asked = (q, cursor) => 'api/v1/executions' + query({ ...selected(q), limit: pageSize, cursor });
 
-/** What was found for an address. @param {string} address @param {import('../types').ExecutionPage} p @returns {import('../part/rows.js').Page} */
+/** The result for an address. @param {string} address @param {import('../types').ExecutionPage} p @returns {import('../part/rows.js').Page} */
 const pageOf = (address, p) => ({ address, rows: p.executions || [], cursor: p.next_cursor || '', searched: p.searched_to || '' });
 
 /** How long it ran, or runs. @param {Execution} x @param {number} t */
@@ -37,7 +37,7 @@ export const actionName = (x) => line(x.action, 120) + (x.version ? `@${x.versio
 
 const hrefOfLabel = (/** @type {string} */ k, /** @type {string} */ v) => 'executions' + query({ label: `${k}=${v}` });
 
-/** What an open row waits for, as far as the row itself says. @param {Execution} x */
+/** The cause of an open row's wait, as far as the row shows it. @param {Execution} x */
 function waits(x) {
   if (!open(x.status)) return '';
   if (x.wake_at && x.kind !== 'ask') return `Until ${clock(x.wake_at)}`; // a question's is the next reminder, too
@@ -260,7 +260,7 @@ export function Executions() {
   const restart = state.newer.length >= pageSize;
   const rows = ready ? state.rows : [];
   useLayoutEffect(() => { if (ready) listed('executions' + (address ? `?${address}` : ''), rows.map((x) => x.id)); }, [ready, address, rows]);
-  // What is marked is ordered by the states that the rows have now.
+  // The order for marked rows follows from their present states.
   const states = questioned || new Map(rows.filter((x) => marked.has(x.id)).map((x) => [x.id, x.status]));
   return html`
     <div>

@@ -38,7 +38,7 @@ function stamp(status, size, style) {
   return c;
 }
 
-/** What is said of an item. @param {number} index @param {Item|undefined} i @param {Task} task @param {number} t ms since the workflow was created */
+/** The description of an item. @param {number} index @param {Item|undefined} i @param {Task} task @param {number} t ms since the workflow was created */
 function words(index, i, task, t) {
   const name = task.repeat ? `Round ${number(index + 1)}` : `Item ${number(index)}`;
   if (!i) return `${name}: Not begun`;

@@ -15,7 +15,7 @@ import { lazy } from '../app/lazy.js';
 const height = 18;
 const tallest = 8e6; // pixels; browsers clamp what is taller
 const spare = 20; // rows drawn beyond what is in view
-const tail = 192e3; // bytes that are asked for at first of what was written before
+const tail = 192e3; // bytes of earlier output that are requested at first
 const near = 5; // rows to an edge from which the next page is asked for
 
 /** @typedef {import('../part/lines.js').Line} Line */
@@ -118,7 +118,7 @@ export function Logs({ x, moment }) {
   const [cut, setCut] = useState({ earlier: false, later: false }); // whether there is more than is loaded
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [view, setView] = useState({ top: 0, height: 600, columns: 0 });
-  // What is held: the end, which goes on, or a page, which stays as it is. Another stream or attempt begins at the end.
+  // The loaded part: the end, which grows, or a page, which does not change. Another stream or attempt starts at the end.
   const [asked, ask] = useState({ of, where: /** @type {import('../part/logpages.js').Where|null} */ (place && { at: place }) });
   const where = asked.of === of ? asked.where : null;
   const loading = useRef(false);
@@ -244,13 +244,13 @@ export function Logs({ x, moment }) {
     if (!following || !atEnd.current) {
       const r = reading.current;
       if (!moved) return;
-      // What is read stays where it is, also when it is in other rows or on another page now.
+      // The visible text stays in place, even if it is now in other rows or on another page.
       const i = !r ? -1 : r.of === held ? r.index - held.dropped : held.find(r.line);
       b.scrollTop = !r || i < 0 ? 0 : rowOf(i) * height * scale - r.y;
       scrolled();
       return;
     }
-    // Lines may come after somebody has scrolled up and before the browser says so: they do not take the view back.
+    // Lines may arrive after the user has scrolled up and before the browser reports it: they must not move the view back.
     const from = put.current.box === b && !moved ? Math.min(put.current.top, b.scrollHeight - b.clientHeight) : 0;
     if (b.scrollTop < from - 2 * height) return;
     b.scrollTop = b.scrollHeight;
@@ -266,7 +266,7 @@ export function Logs({ x, moment }) {
   const scrolled = () => {
     const b = box.current;
     if (!b) return;
-    // Lines, or a console below them, may come between the page's own scrolling to the end and this: only who scrolls up leaves it.
+    // Lines, or a console below them, may come between the page's own scrolling to the end and this: only scrolling up leaves the end.
     const bottom = b.scrollHeight - b.clientHeight;
     const end = b.scrollTop >= (atEnd.current && put.current.box === b ? Math.min(put.current.top, bottom) : bottom) - 2 * height;
     atEnd.current = end && !where;
@@ -342,7 +342,7 @@ export function Logs({ x, moment }) {
           </select>` : null}
         ${toggle('wrap', 'Wrap', wrap, 'Break long lines')}
         ${toggle('raw', 'Raw', raw, 'Show escape sequences and other control characters by their numbers', () => {
-    if (!where && !following && reading.current) ask({ of, where: { at: reading.current.line } }); // the end alone may not have what is read
+    if (!where && !following && reading.current) ask({ of, where: { at: reading.current.line } }); // the end may not contain the visible lines
   })}
         <span class="muted small num" role="status">${count(all.length, 'line')}${where ? ' here' : over ? '' : ', following'}</span>
         ${(where || earlier) && top && !top.note ? html`

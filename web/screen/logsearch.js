@@ -1,4 +1,4 @@
-// Lines of what an execution wrote, found by the server: it has all of the text, and its regular expressions take no more than linear time.
+// Lines of an execution's output, searched by the server: it has the whole text, and its regular expressions take linear time.
 import { html, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { line, bytes, count, number } from '../app/text.js';

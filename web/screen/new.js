@@ -17,7 +17,7 @@ import { lazy } from '../app/lazy.js';
 
 const Fields = lazy(() => import('./settings.js').then((m) => m.Fields));
 
-/** The settings beside what is run, which are fetched when they are opened. @param {{of: string, value: Settings, set: (s: Settings) => void}} p */
+/** The other settings, whose code is loaded when they are opened. @param {{of: string, value: Settings, set: (s: Settings) => void}} p */
 function More(p) {
   const [open, setOpen] = useState(Object.keys(p.value.texts).length > 0);
   return html`
@@ -27,7 +27,7 @@ function More(p) {
     </details>`;
 }
 
-/** What is submitted beside what is run and its input. @param {string} labels @param {Settings} s */
+/** The part of a submission other than the action and its input. @param {string} labels @param {Settings} s */
 function beside(labels, s) {
   if (s.wrong) throw new Error(s.wrong);
   const tags = labelsOf(labels);
@@ -56,7 +56,7 @@ function useCheck(path, body, of) {
       try {
         now = body();
       } catch {
-        return; // it is no JSON, or a label is none, which is said when it is sent
+        return; // the JSON or a label is invalid, which is reported when it is sent
       }
       if (now) post(path, now).then((c) => { if (mine) setCheck(c); }, () => {});
     }, 400);
@@ -283,7 +283,7 @@ function Action({ first, settings }) {
     setBusy(false);
   };
   const body = () => (useForm ? written(fields, values) : text.trim() === '' ? '' : checked(text));
-  /** The submission as it stands, as text: what is sent is what was checked. */
+  /** The present submission as text: the checked text is the one that is sent. */
   const submission = () => {
     const parts = [`"action": ${JSON.stringify(action.trim())}`];
     if (body() !== '') parts.push(`"input": ${body()}`);
@@ -378,7 +378,7 @@ export function New() {
     }).catch(setError);
   }, [from, one]);
   const asAction = q.get('as') === 'action' || (q.get('as') !== 'code' && ((from !== '' && !first?.program) || action !== ''));
-  // What is typed into one form is there still after a look at the other.
+  // Text in one form is still there after a look at the other.
   const seen = useRef({ action: false, code: false });
   if (first) seen.current[asAction ? 'action' : 'code'] = true;
   return html`

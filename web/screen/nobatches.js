@@ -1,4 +1,4 @@
-// What the screen of batches says where no label is on two or more: the workflows whose items may be a batch, and how one is made.
+// The screen of batches if no two executions share a label: workflows whose items may be a batch, and how to make one.
 import { html } from '../vendor/preact.js';
 import { query } from '../app/api.js';
 import { line, shortID } from '../app/text.js';

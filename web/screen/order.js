@@ -1,10 +1,10 @@
-// What can be ordered of an execution: to end, where it has not ended, or else to run again.
+// The orders for an execution: to end if it has not ended, or else to run again.
 import { open } from '../part/status.js';
 
 /** Kinds that run nothing that writes. */
 export const silent = ['sleep', 'ask', 'wait', 'noop', 'input', 'output'];
 
-/** Whether it reads what is sent to it while it runs. @param {import('../types').Execution} x */
+/** Whether it is interactive. @param {import('../types').Execution} x */
 export const interactive = (x) => x.kind === 'code' && /** @type {any} */ (x.input)?.interactive === true;
 
 /** @typedef {{word: string, path: string, title: string, says: string, button: string, danger: boolean}} Order */
@@ -12,7 +12,7 @@ export const interactive = (x) => x.kind === 'code' && /** @type {any} */ (x.inp
 /** Submitting an ended one anew. @type {Order} */
 const retrying = { word: 'Run again', path: 'retry', title: 'Run it again?', says: 'The same request is submitted anew, as an execution of its own. This one stays as it is.', button: 'Run again', danger: false };
 
-/** What can be ordered of an execution now. @param {{status: string, kind?: string}} x */
+/** The orders that an execution accepts now. @param {{status: string, kind?: string}} x */
 export const orderOf = (x) => (open(x.status) ? endingOf(x) : retrying);
 
 /** How an open execution is ended now. Cancel and kill are one order; the word is that of what happens. @param {{status: string, kind?: string}} x @returns {Order} */

@@ -1,4 +1,4 @@
-// The question before an order to an execution, and the button that ends one that stands in the way of another.
+// The confirmation of an order to an execution, and the button that ends an execution that blocks another.
 import { html, h, useRef, useState } from '../vendor/preact.js';
 import { getJSON, post } from '../app/api.js';
 import { newKey } from '../app/key.js';

@@ -44,7 +44,7 @@ export function Palette({ close, help }) {
   const take = (/** @type {Choice|undefined} */ c) => {
     if (!c) return;
     close();
-    // The dialog gives the focus back when it closes; what is chosen may move it.
+    // The dialog returns the focus when it closes; the chosen action may move it.
     setTimeout(() => (c.to !== undefined ? go(c.to) : c.act?.()), 0);
   };
   const keyed = (/** @type {KeyboardEvent} */ e) => {

@@ -25,7 +25,7 @@ function Due({ i }) {
     </time>`;
 }
 
-/** What became of it, in a few words. @param {Inquiry} i */
+/** Its result, in a few words. @param {Inquiry} i */
 const became = (i) => (i.state === 'open' ? html`<span>open</span>` : i.answer ? html`
   <span class=${i.answer.declined ? 'late' : ''}>
     ${i.answer.defaulted ? 'answered by default' : html`
@@ -167,7 +167,7 @@ function Form({ i, raw, again }) {
     </form>`;
 }
 
-/** What is asked, and its form or its answer. @param {Asked & {again: () => void}} p */
+/** The question, and its form or its answer. @param {Asked & {again: () => void}} p */
 const question = ({ i, raw, again }) => html`
   <div class="stack">
     ${i.text ? html`<p class="user lines">${plain(i.text)}</p>` : null}

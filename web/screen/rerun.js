@@ -17,7 +17,7 @@ const shownTasks = 200;
 /** @type {Record<string, string>} */
 const words = { reuse: 'reused', run: 'runs', skip: 'skipped', break: 'fails', prevent: 'does not start', give: 'given', leave: 'left out' };
 
-/** What the plan comes to, in a sentence. @param {RerunPlan} p */
+/** The summary of the plan, in a sentence. @param {RerunPlan} p */
 export function sum(p) {
   if (!p.tasks) return 'It runs again as a whole: it is not a workflow whose tasks could be reused.';
   const some = p.tasks.filter((t) => t.decision === 'run' || t.decision === 'partly').length;
@@ -25,7 +25,7 @@ export function sum(p) {
   return some === 0 ? `${reused}, and nothing runs.` : `${reused}; ${count(some, 'task')} ${some === 1 ? 'runs' : 'run'}.`;
 }
 
-/** What becomes of a task, with the items of a foreach counted. @param {import('../types').RerunTask} t */
+/** The plan for a task, with the items of a foreach counted. @param {import('../types').RerunTask} t */
 function becomes(t) {
   if (t.decision === 'partly') return `${number(t.runs || 0)} run, ${number(t.reused || 0)} reused`;
   const n = (t.reused || 0) + (t.runs || 0);
@@ -91,7 +91,7 @@ export function Rerun({ x, input }) {
   useEffect(() => {
     if (!open) return undefined;
     let mine = true;
-    key.current = newKey(); // what is asked for now is another rerun
+    key.current = newKey(); // the present request is another rerun
     setError(null);
     post(`api/v1/executions/${x.id}/rerun/plan`, body).then((p) => { if (mine) setPlanned({ of: body, plan: p }); }, (err) => { if (mine) setError(err); });
     return () => { mine = false; };

@@ -7,7 +7,7 @@ import { line } from '../app/text.js';
 /** @type {Given} */
 export const nothing = { input: '', outputs: {}, by: '' };
 
-/** What is wrong with a text of JSON; nothing: it is sound. @param {string} text */
+/** The fault of a JSON text; empty if it is valid. @param {string} text */
 export function fault(text) {
   try {
     JSON.parse(text);

@@ -1,4 +1,4 @@
-// How code ended: the verdict, what it used of what it was allowed, its cases, its output and its files.
+// The result of code: the verdict, its usage and limits, its cases, its output and its files.
 import { html, h, useState } from '../vendor/preact.js';
 import { apiURL, query } from '../app/api.js';
 import { route } from '../app/router.js';
@@ -20,7 +20,7 @@ const Json = lazy(() => import('../part/json.js').then((m) => (/** @type {{raw: 
 const Dialogue = lazy(() => import('../part/dialogue.js').then((m) => m.dialogue));
 const Coloured = lazy(() => import('../part/written.js').then((m) => (/** @type {{text: string}} */ p) => m.written(p.text)), () => null);
 
-/** What a program wrote; most write no escape sequences. @param {string} text */
+/** A program's output; most have no escape sequences. @param {string} text */
 const written = (text) => (text.includes('\u001b') ? h(Coloured, { text }) : plain(text));
 
 /** @param {import('../part/gauges.js').Gauge} g */
@@ -68,13 +68,13 @@ const block = (title, text, of, note = '') => html`
     ${longText({ text, name: `${title} of case ${line(of)}`, cls: 'wrap sunk', draw: written })}
   </div>`;
 
-/** What a case wrote. @param {string} title @param {string|undefined} text @param {string|undefined} base64 @param {string} of @param {boolean|undefined} cut */
+/** The output of a case. @param {string} title @param {string|undefined} text @param {string|undefined} base64 @param {string} of @param {boolean|undefined} cut */
 const wrote = (title, text, base64, of, cut) => (text ? block(title, base64 || text, of, `${cut ? ', the beginning' : ''}${base64 ? ': not text, in base64' : ''}`) : null);
 
 /** Text of an input: a string, or an object that has it; null where it is neither. @param {any} c */
 const textOf = (c) => (typeof c === 'string' ? c : typeof c?.text === 'string' ? c.text : null);
 
-/** What a case was given, what was expected and what it wrote. @param {{id: string, c: CaseResult, given: any}} p id: of its execution */
+/** The input, the expected output and the output of a case. @param {{id: string, c: CaseResult, given: any}} p id: of its execution */
 const caseDetail = ({ id, c, given }) => {
   const stdin = textOf(given?.stdin);
   const expect = textOf(given?.expect);

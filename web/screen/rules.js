@@ -1,4 +1,4 @@
-// Rules: what each starts for which signals, what it has made of the latest, and the switch that pauses it.
+// Rules: the executions that each starts for signals, its latest enforcements, and the switch that pauses it.
 import { html, h, useState } from '../vendor/preact.js';
 import { Problem, getJSON, post, request, query } from '../app/api.js';
 import { useLooked } from '../app/looked.js';
@@ -122,7 +122,7 @@ function Retry({ all, again }) {
       </form>`)}`;
 }
 
-/** What rules have made of signals. @param {Enforcement[]} all @param {'rule'|'signal'} shown which of the two names a row shows @param {() => void} again looks once more */
+/** Enforcements of rules for signals. @param {Enforcement[]} all @param {'rule'|'signal'} shown which of the two names a row shows @param {() => void} again looks once more */
 export const enforcements = (all, shown, again) => scroller('Enforcements', html`
   <table>
     <thead>

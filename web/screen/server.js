@@ -15,7 +15,7 @@ const figure = (name, value, hint) => html`
     ${hint ? html`<div class="hint">${hint}</div>` : null}
   </div>`;
 
-/** What ended in each minute of the last hour: completed below, all other ends above. @param {{all: import('../types').Activity}} p */
+/** The ends in each minute of the last hour: completed below, all others above. @param {{all: import('../types').Activity}} p */
 function activity({ all }) {
   const steps = all.steps.map((s) => ({ at: s.at, good: s.completed || 0, bad: (s.failed || 0) + (s.cancelled || 0) + (s.timed_out || 0) }));
   const most = Math.max(1, ...steps.map((s) => s.good + s.bad));
@@ -86,7 +86,7 @@ function Promised({ p, found }) {
       </tr>`}`;
 }
 
-/** What a verification found: each promise, the broken ones first. @param {{v: Verification}} p */
+/** The result of a verification: each promise, the broken ones first. @param {{v: Verification}} p */
 function verified({ v }) {
   const rank = (/** @type {Promised} */ p) => ['broken', 'unknown', 'kept'].indexOf(p.state);
   const all = [...v.promises].sort((a, b) => rank(a) - rank(b) || a.invariant - b.invariant);

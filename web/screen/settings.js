@@ -25,12 +25,12 @@ function others(text) {
     const v = JSON.parse(text);
     if (v && typeof v === 'object' && !Array.isArray(v)) return v;
   } catch {
-    // It is said below, as of any other text that is not an object.
+    // It is reported below, like any other text that is not an object.
   }
   throw new Error('Other settings are an object of JSON, as in {"retry": {"max_attempts": 3}}');
 }
 
-/** What texts say. @param {Texts} typed @returns {Settings} */
+/** The settings of texts. @param {Texts} typed @returns {Settings} */
 export function settings(typed) {
   const { worker_labels: labels, priority, key, limit, rest, ...plain } = Object.fromEntries(Object.entries(typed).map(([k, v]) => [k, v.trim()]).filter(([, v]) => v !== ''));
   try {

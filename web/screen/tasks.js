@@ -42,7 +42,7 @@ function progress(t) {
 /** @param {Task} t */
 const sub = (t) => progress(t) || [line(t.action, 60), t.cached ? 'cached' : '', took(t.started_at, t.finished_at)].filter(Boolean).join(' · ');
 
-/** What an execution is among those of its task. @param {Task} t @param {import('../types').TaskExecution} e */
+/** An execution's place among those of its task. @param {Task} t @param {import('../types').TaskExecution} e */
 const nth = (t, e) => (t.repeat ? `Round ${e.index + 1}` : `Item ${e.index}`);
 
 /** How a task is shown: one of a single execution by what that waits for. @param {Task} t */

@@ -1,4 +1,4 @@
-// Saved views of the list of executions: addresses with a name, kept in this browser. What is shown is what the address says.
+// Saved views of the list of executions: addresses with a name, kept in this browser. The address determines the view.
 import { html, h, useState } from '../vendor/preact.js';
 import { route } from '../app/router.js';
 import { line } from '../app/text.js';

@@ -5,7 +5,7 @@ import { lazy } from '../app/lazy.js';
 
 const Fault = lazy(() => import('./fault.js').then((m) => m.Fault), () => null);
 
-/** What the server says is wrong with the condition. @param {unknown} error */
+/** The server's error about the condition. @param {unknown} error */
 export const faultOf = (error) => (error instanceof Problem ? error.problem.errors?.find((f) => f.path === '?where') : undefined);
 
 /** @param {{value: string, error: unknown, set: (text: string) => void}} p value: the condition in the address, which error is about */
