@@ -1,4 +1,4 @@
-"""A real server for the tests: the program pawl of PATH, which the tests kill and start again."""
+"""A real server for the tests: pawl from PATH, which the tests kill and restart."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def until(condition, what, seconds=60):
-    """Waits for a condition, and returns what it returns."""
+    """Waits until a condition is true, and returns its result."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds}s"
@@ -66,7 +66,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory):
-    """A server with an address, for tests that leave it alone."""
+    """A shared server with an address, for tests that do not stop it."""
     server = Server(tmp_path_factory.mktemp("shared") / "state").start()
     yield server
     server.kill(signal.SIGTERM)

@@ -33,7 +33,7 @@ def test_every_block_of_the_page_runs(local, capsys, pawl):
         exec(compile(block, "docs/python.md", "exec"), names)
     names["test_answer"](pawl)
     said = capsys.readouterr().out
-    # What remarks of the page say that a line prints.
+    # The page's remarks on the output of a line.
     for promised in re.findall(r"print\(.*  # (.*)$", "\n".join(found), re.M):
         assert promised.partition(";")[0] in said or "run it again" in promised
 

@@ -155,7 +155,7 @@ def test_executions(client):
 
 
 def test_each_cancel_has_a_key():
-    """The client sends a request again after a lost answer: without its key that would be a second cancel, which ends a clean-up."""
+    """After a lost answer the client repeats a request. Without its key the repeated cancel would be a second one, which ends a clean-up."""
     keys = [next(verbs.end("ex_1", "cancel", "enough")).headers["Idempotency-Key"] for _ in range(2)]
     assert all(keys)
     assert keys[0] != keys[1]

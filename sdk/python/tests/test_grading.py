@@ -29,7 +29,7 @@ def test_shape():
     }
 
 
-# A program, a test, and what the metric says of them.
+# A program, a test, and the metric's result for them.
 FAMILIES = [
     ("def f(x): return x + {n}", "assert f(1) == 1 + {n}", "passed"),
     ("def f(x): return x - {n} - 1", "assert f(1) == 1 + {n}, 'off by {n}'", "failed: off by {n}"),

@@ -67,7 +67,7 @@ def test_a_hundred_clients(shared, leaves_nothing):
     for _ in range(100):
         with pawl.Client(shared.url) as client:
             client.count({"a": "b"})
-    for _ in range(100):  # also those that are not closed
+    for _ in range(100):  # including clients that are not closed
         pawl.Client(shared.url).count({"a": "b"})
 
 

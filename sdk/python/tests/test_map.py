@@ -16,7 +16,7 @@ def program(n):
 
 
 def grade(client, server, count, kills, **options):
-    """Maps count programs while the server is killed and started again, and checks that each comes once, with the right verdict."""
+    """Maps count programs while the server is killed and restarted, and checks that each outcome comes once, with the right verdict."""
     seen, moments = {}, {count * (k + 1) // (kills + 1) for k in range(kills)}
     restarts = []
     for r in client.map(range(count), program=program, **options):

@@ -1,4 +1,4 @@
-"""Ten mistakes of people who write Python, and more: each names the place, the value and the fix."""
+"""Ten mistakes of Python users, and more: each error names the place, the value and the fix."""
 
 import datetime
 import pathlib

@@ -27,7 +27,7 @@ def test_two_lines_in_a_fresh_environment(dist, tmp_path):
     python = tmp_path / "venv" / "bin" / "python"
     install = blocks("sh")[0].removeprefix("make wheels\n")
     run("bash", "-ec", f'pip() {{ {sys.executable} -m pip --python {python} "$@"; }}; {install}', cwd=dist)
-    # Neither the sources nor a pawl of PATH: only what the wheel has brought.
+    # Neither the sources nor a pawl in PATH: only the files of the wheel.
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PAWL_SERVER")}
     environment |= {"PATH": "/usr/bin:/bin", "PAWL_STATE_DIR": str(tmp_path / "state")}
     code = """

@@ -24,8 +24,8 @@ from .result import Result
 
 T = TypeVar("T")
 
-_LINE = 64 << 20  # bytes of a line of a stream: an outcome with its output
-_PART = 1 << 18  # bytes of a file that are sent at once
+_LINE = 64 << 20  # bytes of a stream's longest line: an outcome with its output
+_PART = 1 << 18  # bytes of a file in one write
 
 
 class _Connection:
@@ -123,7 +123,7 @@ else:
                 task.cancel()
                 await asyncio.wait({task})
             if not task.cancelled():
-                task.exception()  # it is read, or the loop would complain of it
+                task.exception()  # without reading it, the loop would report it
         if not done:
             raise asyncio.TimeoutError
         return task.result()
@@ -194,7 +194,7 @@ class AsyncClient:
             self._joined = None
         await asyncio.sleep(0)  # transports close their sockets at the next turn of the loop
 
-    # How plans are carried out.
+    # Running plans.
 
     async def _connect(self) -> _Connection:
         if self._closed:
@@ -245,7 +245,7 @@ class AsyncClient:
                     _close(held)
                     if not isinstance(e, _BREAKS):
                         raise
-                    if reused:  # the server may have closed it meanwhile
+                    if reused:  # the server may have closed the connection meanwhile
                         reused = False
                         continue
                     self._lost(joined or self._joined)
@@ -340,7 +340,7 @@ class AsyncClient:
                     raise
             await asyncio.sleep(pause)
 
-    # The verbs. Client says what each does.
+    # The verbs. Client documents them.
 
     async def evaluate(
         self,

@@ -19,9 +19,9 @@ from urllib.parse import urlencode
 
 from .errors import InvalidRequest, PawlError, Unavailable, from_problem, invalid
 
-MAX_WAIT = 60.0  # seconds for which the server holds an answer back at most
-FIRST_PAUSE, MOST_PAUSE = 0.05, 2.0  # seconds: bounds of the pause before the second try, and before any
-STREAM_SILENCE = 45.0  # seconds: three of the comments that keep a quiet stream alive have not come
+MAX_WAIT = 60.0  # seconds: the longest time for which the server holds an answer back
+FIRST_PAUSE, MOST_PAUSE = 0.05, 2.0  # seconds: limits of the pause before the second try, and before any try
+STREAM_SILENCE = 45.0  # seconds: by then three keep-alive comments of a quiet stream are missing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Call:
 
     method: str
     path: str
-    body: bytes | Path | None = None  # a path is read as it is sent
+    body: bytes | Path | None = None  # a path's file is read while it is sent
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     hold: float = 0.0  # seconds for which the server may hold the answer back
     raw: bool = False  # the answer is bytes, not JSON

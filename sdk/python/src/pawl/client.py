@@ -27,7 +27,7 @@ from .version import __version__
 
 T = TypeVar("T")
 
-ABANDON = 5.0  # seconds for which a call that is interrupted tries to end what it has started
+ABANDON = 5.0  # seconds for which an interrupted call tries to end the executions that it has started
 
 
 class Settings:
@@ -209,7 +209,7 @@ class _Connections:
                     c.close()
                     if not isinstance(e, (OSError, http.client.HTTPException)):
                         raise
-                    if reused:  # the server may have closed it meanwhile
+                    if reused:  # the server may have closed the connection meanwhile
                         reused, c = False, None
                         continue
                     self.lost(joined or self.joined)
@@ -314,7 +314,7 @@ class Client:
         """Closes the connections, and lets a local server end. Calls after it fail."""
         self._connections.close()
 
-    # How plans are carried out.
+    # Running plans.
 
     def request(self, call: Call) -> Any:
         """One request of the HTTP API that has no verb here, with the retries of all others.

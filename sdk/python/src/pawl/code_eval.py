@@ -15,8 +15,8 @@ from .errors import InvalidRequest, invalid
 
 __all__ = ["compute", "pass_at_k"]
 
-# Runs the file program.py as code_eval does: within a timer, as text without a module, with streams of text that keep what is written
-# and cannot be read. What happened is the value of the run; a program that ends the process leaves none.
+# Runs the file program.py as code_eval does: within a timer, as text without a module, with text streams that keep the output and
+# cannot be read. The value of the run says how the program ended; a program that ends the process leaves no value.
 HARNESS = """
 import io, json, os, signal, sys
 
@@ -58,7 +58,7 @@ with open(said, "w") as f:
     json.dump(result, f)
 """
 
-START = 5.0  # seconds beyond the time limit: a busy machine starts an interpreter, and the timer within has the say
+START = 5.0  # seconds beyond the time limit: a busy machine needs time to start an interpreter, and the inner timer should decide
 
 
 def compute(
@@ -115,7 +115,7 @@ def compute(
                 yield task, completion, f"{candidate}\n{test}"
 
     def program(item: tuple[int, int, str]) -> dict[str, Any]:
-        # A lone surrogate stays one: Python refuses the program, which is its fault, where a request could not carry it.
+        # A file keeps a lone surrogate, which the text of a request could not carry: Python then refuses the program, as a fault of its own.
         return {"source": HARNESS, "files": {"program.py": item[2].encode("utf-8", "surrogatepass")}, "args": [repr(float(timeout))]}
 
     results: dict[int, list[tuple[int, dict[str, Any]]]] = {}
@@ -124,7 +124,7 @@ def compute(
     for r in client.map(items(), program=program, limits=mine, **window):  # type: ignore[arg-type]
         if isinstance(r, InvalidRequest):
             raise r
-        _ = r.passed  # raises where the box broke
+        _ = r.passed  # raises if the sandbox broke
         assert not isinstance(r, InvalidRequest)
         task, completion, _ = r.item
         result = _result(r)

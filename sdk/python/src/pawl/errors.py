@@ -202,7 +202,7 @@ def from_problem(status: int, problem: Mapping[str, Any]) -> PawlError:
 
 
 def _line(error: Mapping[str, Any]) -> str:
-    # The lines of a body that this package has written mean nothing to its callers.
+    # This package wrote the body, so its line numbers mean nothing to callers.
     if not error.get("line") or error.get("file") == "body":
         return ""
     return f"{error.get('file') or 'line'}:{error['line']}:{error.get('column', 1)}"

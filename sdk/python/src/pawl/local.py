@@ -25,7 +25,7 @@ from .errors import Unavailable
 
 PATIENCE = 60.0  # seconds for a server to start, or for a command that only reads to end
 _LOG = "local.log"
-_LOG_BYTES = 1 << 20  # the log of local servers begins anew at this size
+_LOG_BYTES = 1 << 20  # bytes at which the log of local servers starts again from empty
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _try_join(directory: Path) -> Joined | None:
         address = str(owner.get("address", ""))
         if not address or not owner.get("works"):
             raise ConnectionError
-        with socket.socket(socket.AF_UNIX) as probe:  # what a killed process has written stays in pawl.lock
+        with socket.socket(socket.AF_UNIX) as probe:  # pawl.lock may be from a process that was killed
             probe.connect(address)
     except OSError:
         os.close(lock)

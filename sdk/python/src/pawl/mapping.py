@@ -15,7 +15,7 @@ from .request import Upload, evaluation
 from .result import result_of
 from .verbs import Plan, Stream, post
 
-BATCH_BYTES = 8 << 20  # half of what a request may have
+BATCH_BYTES = 8 << 20  # half of the limit of a request
 DEFAULT_WINDOW = 1000
 
 
@@ -45,9 +45,9 @@ class Mapped:
         self.label = ("run" if run else "map", self.run)
         self.chunk, self.window = max(1, window // 2), window
         self.pending: dict[str, tuple[int, Any]] = {}
-        self.early: dict[str, dict[str, Any]] = {}  # of a run that is taken up again: outcomes that came before their item
+        self.early: dict[str, dict[str, Any]] = {}  # of a resumed run: outcomes that arrived before their item
         self.exhausted = False
-        self.held: tuple[int, Any, bytes] | None = None  # read from items, and beyond the bytes of the last batch
+        self.held: tuple[int, Any, bytes] | None = None  # read from items, but too large for the last batch
         self.submitted = False
 
     def _fields(self, item: Any) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _refused(problem: Mapping[str, Any], item: Any, index: int) -> PawlError:
         infra = InfraError(str(error), code="refused")
         infra.item, infra.index = item, index
         return infra
-    for fault in error.faults:  # places are those of the item, and not of the batch, whose make-up the caller does not know
+    for fault in error.faults:  # a place is relative to the item: the caller does not know how batches are formed
         if fault.place.startswith("evaluations["):
             fault.place = fault.place.partition("].")[2]
     error.args = ("\n  ".join(map(str, error.faults)),)

@@ -15,7 +15,7 @@ from .errors import invalid
 
 # A content larger than this is uploaded once and named by its hash, so that a thousand programs with the same input send it once.
 UPLOAD_FROM = 64 << 10
-REQUEST = 16 << 20  # bytes that the server reads of a request at most
+REQUEST = 16 << 20  # bytes: the server's limit of a request
 
 Upload = Callable[[bytes], Generator[Call, Any, str]]
 
@@ -37,7 +37,7 @@ def _content(place: str, value: Any, upload: Upload | None) -> Generator[Call, A
             raise invalid(place, str(value), f"cannot be read: {e.strerror}", "give a file that this process may read") from None
     if isinstance(value, (bytearray, memoryview)):
         value = bytes(value)
-    if isinstance(value, str) and (len(value) > UPLOAD_FROM // 4 or "\0" in value):  # a text of a request has no NUL, bytes may
+    if isinstance(value, str) and (len(value) > UPLOAD_FROM // 4 or "\0" in value):  # a text in a request cannot have a NUL, but bytes can
         try:
             value = value.encode()
         except UnicodeEncodeError:

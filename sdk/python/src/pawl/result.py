@@ -12,7 +12,7 @@ from .api import CaseResult, CodeResult
 from .decode import decode
 from .errors import InfraError
 
-# The verdicts that say something of the program. With any other one the box, the checker or a person has ended it.
+# The verdicts about the program itself. With any other verdict the sandbox, the checker or a person has ended it.
 PROGRAM_VERDICTS = frozenset(
     "ok nonzero_exit signal timeout cpu_timeout oom output_limit compile_error syntax_error wrong_answer invalid_output".split()
 )

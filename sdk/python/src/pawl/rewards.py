@@ -15,7 +15,7 @@ from typing import Any
 from pawl.errors import InvalidRequest, invalid
 
 RETRY = {"max_attempts": 3, "on": ["infra_error", "worker_lost"], "delay": "1s"}
-TIMEOUT = 10.0  # seconds of one case
+TIMEOUT = 10.0  # seconds for one case
 
 _FENCE = re.compile(r"```([\w+#.-]*)[ \t]*\r?\n(.*?)```", re.S)
 
@@ -54,7 +54,7 @@ def _scores(tasks: Sequence[tuple[str | None, str, list[tuple[str, str]]]], time
     for r in default_client().map(given, program=program, limits=limits, retry=RETRY):
         if isinstance(r, InvalidRequest) and r.place == "source":
             continue  # a text with NUL or half a surrogate is not a program
-        _ = r.passed  # raises where the box broke, or the cases are wrong
+        _ = r.passed  # raises if the sandbox broke or the cases are wrong
         assert not isinstance(r, InvalidRequest)
         scores[r.item[0]] = sum(c.verdict == "ok" for c in r.cases) / len(r.item[3])  # type: ignore[union-attr]
     return scores

@@ -25,8 +25,8 @@ Stream = Generator[Call | Open | ReadLine | Pause | Emit, Any, None]
 _log = logging.getLogger("pawl")
 
 FINAL = ("completed", "failed", "cancelled", "timed_out")
-_EXPLAINED_AFTER = 10.0  # seconds after which a wait for an execution that has not begun looks why
-_UPLOADED_FOR = 3600.0  # seconds for which an upload need not be sent again; the server keeps it for a day
+_EXPLAINED_AFTER = 10.0  # seconds after which a wait asks why its execution has not begun
+_UPLOADED_FOR = 3600.0  # seconds for which an upload is reused; the server keeps it for a day
 _HASHES = 10_000
 
 
@@ -119,7 +119,7 @@ def explain(x: Mapping[str, Any]) -> Plan[None]:
     try:
         why: dict[str, Any] = yield Call("GET", one(x["id"], "/why"))
     except PawlError:
-        return  # the wait itself says what is wrong
+        return  # the wait itself reports the fault
     if why.get("waiting") == "worker":
         _log.warning("%s waits: %s. To continue it: %s", x["id"], why["summary"], "; or ".join(u["text"] for u in why["unblock"]))
 
