@@ -18,7 +18,7 @@ import (
 func (tb *tab) counters() (gone, listeners float64) {
 	tb.t.Helper()
 	gone, listeners = math.Inf(1), math.Inf(1)
-	for range 5 { // a list that is drawn anew between a collection and the count has its rows twice until the next collection
+	for range 5 { // a list redrawn between a collection and the count has its rows twice until the next collection
 		tb.heap()
 		shown := eval[float64](tb, `(() => { let n = 1; for (const w = document.createTreeWalker(document); w.nextNode();) n++; return n; })()`)
 		r, err := act(tb, chromedp.Action[memory.GetDOMCountersResult](func(ctx context.Context, t *chromedp.Target) (memory.GetDOMCountersResult, error) {

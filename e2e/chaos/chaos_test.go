@@ -226,7 +226,7 @@ func (c *cluster) moments() map[string]int {
 // killed before.
 func (c *cluster) rest() {
 	servers, workers := failpoint.All()
-	if c.transport != nil { // no worker is answered over HTTP
+	if c.transport != nil { // no worker gets an answer over HTTP
 		atServers, atWorkers := failpoint.OfBrokers()
 		servers = append(slices.DeleteFunc(servers, func(m string) bool { return m == failpoint.AfterAnswer }), atServers...)
 		workers = append(workers, atWorkers...)

@@ -22,7 +22,7 @@ const rerunPatience = 30 * time.Second
 type again struct {
 	of   string
 	from []string // tasks that run again; the others keep their outcome
-	runs []string // tasks that run again; the others end with what they ended with before
+	runs []string // tasks that run again; the others keep their outcome
 }
 
 // rerun waits for a workflow's end and reruns it at two servers at once, under one key.

@@ -202,7 +202,7 @@ func (l *load) answered(id flow.ID, g flow.AnswerOutput) {
 
 // newSignals returns the signals that no rule has decided yet. Like open executions, they keep a run from ending.
 func (w *world) newSignals() []flow.Signal {
-	left, err := w.view.NewSignals(w.ctx, time.Now().Add(time.Hour), store.SignalPlace{}, 10) // those that are put aside as well
+	left, err := w.view.NewSignals(w.ctx, time.Now().Add(time.Hour), store.SignalPlace{}, 10) // including deferred ones
 	if err != nil {
 		w.violate(41, "read the signals that are new: %v", err)
 	}

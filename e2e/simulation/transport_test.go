@@ -30,7 +30,7 @@ func signedBy(secret string, signed []byte) []byte {
 type branch struct {
 	b     *broker
 	who   string
-	h     *host           // the worker's; nil: an engine's
+	h     *host           // the worker's host; nil for an engine
 	alive context.Context // of the process
 
 	mu      sync.Mutex
