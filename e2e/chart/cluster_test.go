@@ -42,7 +42,7 @@ var collections = map[string]string{
 // beyond are kinds of which a bare cluster has no definition.
 var beyond = map[string]bool{"ServiceMonitor": true, "PrometheusRule": true, "ScaledObject": true}
 
-// The API server takes all that the chart makes, and knows every field of it.
+// The API server accepts everything that the chart renders, and knows every field of it.
 func TestClusterTakesAll(t *testing.T) {
 	kubernetestest.Cluster(t)
 	tried := 0
@@ -97,7 +97,7 @@ func (i *installation) command(t *testing.T, args ...string) {
 	}
 }
 
-// explain prints what the cluster says of the release's pods.
+// explain prints the cluster's state of the release's pods.
 func (i *installation) explain(t *testing.T) {
 	t.Helper()
 	var pods struct {
@@ -174,8 +174,8 @@ func database(t *testing.T, node string) string {
 	return u.String()
 }
 
-// images are two of one program, for an upgrade from one to the other: cmd/pawl-kubernetes, for servers and workers. A third has the
-// tools of the languages beside it, for sandboxes.
+// images are two of one program, for an upgrade from one to the other: cmd/pawl-kubernetes, for servers and workers. A third also
+// contains the tools of the languages, for sandboxes.
 func images(t *testing.T, tools []byte) (first, second, sandbox string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pawl")
@@ -188,7 +188,7 @@ func images(t *testing.T, tools []byte) (first, second, sandbox string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := func(version string) map[string]any { // that of the Dockerfile's target server
+	config := func(version string) map[string]any { // as in the Dockerfile's target server
 		return map[string]any{"Entrypoint": []string{"pawl"}, "Env": []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, "Labels": map[string]string{"version": version}}
 	}
 	alone := layer(t, nil, program)
@@ -196,7 +196,7 @@ func images(t *testing.T, tools []byte) (first, second, sandbox string) {
 		kubernetestest.Image(t, "pawl-test/pawl-tools", layer(t, tools, program), config("1"))
 }
 
-// layer is an archive with the program, after what is in another one.
+// layer is an archive with the program, after the content of another archive.
 func layer(t *testing.T, before, program []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -383,7 +383,7 @@ func (i *installation) pods(t *testing.T) map[string]bool {
 	return all
 }
 
-// nothingLeft looks for what an uninstalled release has left: beside what the cluster and the test have made.
+// nothingLeft looks for objects that an uninstalled release has left, other than those of the cluster and the test.
 func (i *installation) nothingLeft(t *testing.T) {
 	t.Helper()
 	theirs := map[string]bool{"kube-root-ca.crt": true, "default": true}

@@ -55,8 +55,8 @@ func TestFiveCommands(t *testing.T) {
 	}
 }
 
-// The commands of docs/kubernetes.md work as they stand there: on SQLite, then with PostgreSQL, an upgrade, the end, and the manifests
-// without Helm. What the tests' cluster lacks, names and addresses of services, comes to helm by values that a script adds.
+// The commands of docs/kubernetes.md work as documented: on SQLite, then with PostgreSQL, an upgrade, the uninstallation, and the
+// manifests without Helm. A script gives helm values for what the tests' cluster lacks: names and addresses of services.
 func TestClusterCommands(t *testing.T) {
 	node := nodeAddress(t)
 	i := &installation{namespace: "pawl", helm: helm(t)}
@@ -169,7 +169,7 @@ func volume(t *testing.T) {
 	t.Cleanup(func() { kubernetestest.Do(t, "DELETE", "/api/v1/persistentvolumes/"+name, nil, nil) })
 }
 
-// gone waits until a namespace is no more.
+// gone waits until a namespace no longer exists.
 func gone(t *testing.T, namespace string) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)

@@ -15,10 +15,10 @@ import (
 
 const manifestDir = "../../deploy/kubernetes"
 
-// helmsOwn is what tells of Helm in a manifest.
+// helmsOwn matches the lines of a manifest that mention Helm.
 var helmsOwn = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/managed-by|helm\.sh/chart): .*\n`)
 
-// The manifests of deploy/kubernetes are what the chart makes of deploy/kubernetes/values/plain.yaml, one file for each directory of
+// The manifests of deploy/kubernetes are the chart's output for deploy/kubernetes/values/plain.yaml, one file for each directory of
 // templates.
 func TestManifests(t *testing.T) {
 	values, err := chartutil.ReadValuesFile(filepath.Join(manifestDir, "values", "plain.yaml"))

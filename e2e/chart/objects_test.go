@@ -144,7 +144,7 @@ func isMounted(d object, file string) bool {
 	return false
 }
 
-// The grace of a pod is longer than what it does when it is told to stop: the wait before, and the drain of docs/replicas.md.
+// The grace period of a pod is longer than its shutdown: the wait before, and the drain of docs/replicas.md.
 func TestGrace(t *testing.T) {
 	each(t, func(t *testing.T, _ string, all []object) {
 		for _, d := range ofKind(all, "Deployment") {
@@ -166,7 +166,7 @@ func TestGrace(t *testing.T) {
 
 func list(v any) []any { l, _ := v.([]any); return l }
 
-// Only pods of workers that need it have a token of the cluster, and only the sandbox has more than the level restricted gives.
+// Only pods of workers that need it have a token of the cluster, and only the sandbox has more privileges than the level restricted.
 func TestPrivileges(t *testing.T) {
 	each(t, func(t *testing.T, _ string, all []object) {
 		for _, d := range ofKind(all, "Deployment") {
@@ -287,7 +287,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// Workers behind a broker have no way to a server, and others none to the broker.
+// Workers behind a broker have no access to a server, and other workers none to the broker.
 func TestBrokerWorkers(t *testing.T) {
 	all := objects(t, sets(t)["broker"])
 	for _, d := range ofKind(all, "Deployment") {

@@ -34,7 +34,7 @@ func nodeAddress(t *testing.T) string {
 	return ""
 }
 
-// pass listens at the node's address and passes each connection on to what to says by then. It returns host and port.
+// pass listens at the node's address and forwards each connection to the address that to returns at that time. It returns host and port.
 func pass(t *testing.T, node string, to func() string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(node, "0"))
@@ -70,7 +70,7 @@ func passOne(from net.Conn, address string) {
 	_, _ = io.Copy(from, to)
 }
 
-// readyServer says where a server is that is ready, another one each time: what a Service does.
+// readyServer returns the address of a ready server, another one each time, as a Service does.
 func (i *installation) readyServer(cluster *http.Client, host string) func() string {
 	var turns atomic.Int64
 	return func() string {

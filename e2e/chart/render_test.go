@@ -1,5 +1,5 @@
-// Package chart tests deploy/helm/pawl and what is generated from it: what the chart makes of six sets of values, that it refuses
-// others with the reason, and that it works on a real cluster.
+// Package chart tests deploy/helm/pawl and what is generated from it: the chart's output for six sets of values, that it refuses others
+// with the reason, and that it works on a real cluster.
 package chart
 
 import (
@@ -56,7 +56,7 @@ func render(values map[string]any) (map[string]string, error) {
 // object is a rendered object.
 type object map[string]any
 
-// at is what is at a path of names and indexes in an object; nil: nothing.
+// at is the value at a path of names and indexes in an object; nil: none.
 func (o object) at(names ...any) any {
 	var here any = map[string]any(o)
 	for _, name := range names {
@@ -85,7 +85,7 @@ func (o object) pod() object {
 	return m
 }
 
-// container is that of a Deployment, which has one.
+// container is the only container of a Deployment.
 func (o object) container() object {
 	m, _ := o.pod().at("containers", 0).(map[string]any)
 	return m

@@ -54,7 +54,7 @@ func pawl(t *testing.T, env []string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// The settings that the chart gives are Pawl's and have values that Pawl takes; its commands have the flags.
+// The settings in the chart's output are Pawl's and have valid values; its commands have the flags.
 func TestSettings(t *testing.T) {
 	each(t, func(t *testing.T, _ string, all []object) {
 		for _, d := range ofKind(all, "Deployment") {
@@ -133,7 +133,7 @@ func configOf(t *testing.T, all []object, d object) string {
 	return ""
 }
 
-// The settings that the schema allows are Pawl's, and are all of those that the chart does not make itself.
+// The settings that the schema allows are Pawl's, and include all that the chart does not set itself.
 func TestSettingsOfTheSchema(t *testing.T) {
 	said, err := pawl(t, []string{"HOME=" + t.TempDir()}, "config", "print")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestSettingsOfTheSchema(t *testing.T) {
 			known = append(known, name)
 		}
 	}
-	// What the chart makes from values of its own, and what has no meaning in a pod.
+	// Settings that the chart derives from its own values, and those without a meaning in a pod.
 	ours := []string{"server", "token", "broker", "state_dir", "store", "store_notify", "blobs", "listen", "slots", "queues", "labels", "runtime", "allow_degraded",
 		"docker_image", "docker_pull", "docker_runtime", "docker_networks", "kubernetes_config", "kubernetes_namespace", "kubernetes_helper_image", "kubernetes_image",
 		"kubernetes_pull", "kubernetes_networks", "kubernetes_runtime_class", "kubernetes_orphan_after"}

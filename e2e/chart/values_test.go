@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What is wrong is refused before anything is installed, with the value's place and what it should be.
+// A wrong value is refused before anything is installed, with the value's place and the allowed values.
 func TestWrongValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		values string
@@ -57,7 +57,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// What an entry of workers says wins over workerDefaults, false and 0 as well.
+// The settings of an entry of workers take precedence over workerDefaults, even false and 0.
 func TestWorkerDefaults(t *testing.T) {
 	var values map[string]any
 	text := `{image: {registry: r}, workerDefaults: {slots: 7, queues: [a, b]}, workers: [{name: x, replicas: 0, sandbox: {allowDegraded: false}}, {name: y, queues: [c]}]}`
@@ -89,7 +89,7 @@ const (
 	document   = "../../docs/kubernetes.md"
 )
 
-// The table of values in docs/kubernetes.md says what the comments of values.yaml say.
+// The table of values in docs/kubernetes.md matches the comments of values.yaml.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile(chartDir + "/values.yaml")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command kubectl is Kubernetes' own, for the commands of docs/kubernetes.md, which a test runs as they stand there.
+// Command kubectl is Kubernetes' own kubectl, for a test that runs the commands of docs/kubernetes.md as documented.
 package main
 
 import (
