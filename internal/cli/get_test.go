@@ -23,7 +23,11 @@ func TestEmptyFlags(t *testing.T) {
 			t.Errorf("%q: exit code %d, %s", args, code, errs)
 		}
 	}
-	_, errs, code := pawl(t, env, "export", "--file", t.TempDir(), "--label", "a=b")
+	_, errs, code := pawl(t, env, "server", "--compat", "", "--listen", "nowhere") // of a setting the empty text is a value
+	if code != 2 || !strings.Contains(errs, "nowhere") || strings.Contains(errs, "it is empty") {
+		t.Errorf("an empty setting: exit code %d, %s", code, errs)
+	}
+	_, errs, code = pawl(t, env, "export", "--file", t.TempDir(), "--label", "a=b")
 	if code != 2 || !strings.Contains(errs, "is a directory") {
 		t.Errorf("an archive into a directory: exit code %d, %s", code, errs)
 	}

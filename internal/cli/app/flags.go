@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os/user"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/duration"
-	"os/user"
 )
 
 // FirstExample is the first line of a command's examples, without its remark.
@@ -48,9 +50,11 @@ func (v decimalValue) Set(s string) error {
 }
 
 // Filled makes a flag for a text refuse the empty one. A script gives it when a variable is not set, and pawl cancel --action "$ACTION"
-// --label team=ops would cancel the executions of all actions. A reason or note may be empty.
+// --label team=ops would cancel the executions of all actions. A reason or note may be empty, and so may a setting: --compat "" turns off
+// what PAWL_COMPAT turns on.
 func Filled(f *pflag.Flag) {
-	if t := f.Value.Type(); (t == "string" || t == "stringSlice") && f.Name != "reason" && f.Name != "note" {
+	setting := slices.ContainsFunc(config.Settings, func(s config.Setting) bool { return s.Flag() == f.Name })
+	if t := f.Value.Type(); (t == "string" || t == "stringSlice") && f.Name != "reason" && f.Name != "note" && !setting {
 		f.Value = filledValue{f.Value}
 	}
 }

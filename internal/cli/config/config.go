@@ -35,7 +35,8 @@ type Setting struct {
 	check  func(string) error
 }
 
-func (s *Setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
+// Flag is the setting's flag, without the dashes in front.
+func (s *Setting) Flag() string { return strings.ReplaceAll(s.key, "_", "-") }
 
 // Variable is the setting's environment variable.
 func (s *Setting) Variable() string { return "PAWL_" + strings.ToUpper(s.key) }
@@ -163,11 +164,11 @@ func Declare(flags *pflag.FlagSet, command string) {
 		}
 		doc := s.doc + " [$" + s.Variable() + "]"
 		if s.File {
-			flags.String(s.flag()+"-file", "", "file that holds what --"+s.flag()+" takes [$"+s.Variable()+"_FILE]")
+			flags.String(s.Flag()+"-file", "", "file that holds what --"+s.Flag()+" takes [$"+s.Variable()+"_FILE]")
 		}
-		flags.String(s.flag(), s.value, doc)
+		flags.String(s.Flag(), s.value, doc)
 		if s.value == "false" {
-			flags.Lookup(s.flag()).NoOptDefVal = "true"
+			flags.Lookup(s.Flag()).NoOptDefVal = "true"
 		}
 	}
 }
@@ -225,10 +226,10 @@ func (c *Config) overlay(s *Setting, flags *pflag.FlagSet, getenv func(string) s
 	if flags == nil {
 		return nil
 	}
-	if f := flags.Lookup(s.flag()); f != nil && f.Changed {
-		c.Values[s.key], c.Source[s.key] = f.Value.String(), "--"+s.flag()
-	} else if f := flags.Lookup(s.flag() + "-file"); s.File && f != nil && f.Changed {
-		return c.readSecret(s, f.Value.String(), "--"+s.flag()+"-file")
+	if f := flags.Lookup(s.Flag()); f != nil && f.Changed {
+		c.Values[s.key], c.Source[s.key] = f.Value.String(), "--"+s.Flag()
+	} else if f := flags.Lookup(s.Flag() + "-file"); s.File && f != nil && f.Changed {
+		return c.readSecret(s, f.Value.String(), "--"+s.Flag()+"-file")
 	}
 	return nil
 }
