@@ -152,7 +152,7 @@ var arrows = []arrow{
 		"internal/cli/output", "internal/definition", "internal/engine", "internal/engine/catalog", "internal/engine/histories", "internal/flow",
 		"internal/handoff", "internal/handoff/brokerrpc", "internal/handoff/remote", "internal/pgpool", "internal/runtime",
 		"internal/runtime/sandbox", "internal/store", "internal/store/postgres", "internal/store/sqlite", "internal/task",
-		"internal/telemetry/otlp", "internal/worker", "web"},
+		"internal/telemetry/otlp", "internal/terminal", "internal/worker", "web"},
 		"starts processes, and backup, migrate, verify and doctor look at stores and runtimes themselves; open prints the definitions of an archive"},
 	{"internal/cli/attempt", []string{"internal/flow", "internal/handoff", "internal/task", "internal/worker"}, "a worker runs one attempt, handed to it by a hand-off of its own, which reports nothing"},
 	{"internal/cli/exit", []string{"api"}, "exit codes; each final status has one"},

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -93,5 +95,26 @@ func TestLogsTail(t *testing.T) {
 	}
 	if _, errs, code := pawl(t, env, "logs", id, "--tail", "some"); code != 2 || !strings.Contains(errs, "64kB") {
 		t.Errorf("a tail that is not a size: %d %s", code, errs)
+	}
+}
+
+// Output that cannot be written is an error, in whatever way a command writes it.
+func TestFullOutput(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("no /dev/full here")
+	}
+	for _, args := range [][]string{{"version"}, {"languages", "-o", "json"}, {"help", "get"}} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var errs strings.Builder
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "pawl"), args...)
+		cmd.Env, cmd.Stdout, cmd.Stderr = environment(t), full, &errs
+		err = errors.Join(cmd.Run(), full.Close())
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "write /dev/stdout: no space left on device") {
+			t.Errorf("%q: %v, %s", args, err, errs.String())
+		}
 	}
 }

@@ -26,8 +26,14 @@ import (
 
 // Main runs the command line with the process's own streams and returns its exit code.
 func Main(args []string) int {
-	a := &app.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
-	return execute(a, args)
+	out := &stdout{File: os.Stdout}
+	a := &app.App{In: os.Stdin, Out: out, Err: os.Stderr, Getenv: os.Getenv}
+	code := execute(a, args)
+	if err := out.err.Load(); err != nil && code == exit.OK {
+		complain(a, nil, fmt.Errorf("the output is incomplete: %w", *err), exit.General)
+		return exit.General
+	}
+	return code
 }
 
 // execute runs the command and returns the exit code. Data goes to out, everything else to err.

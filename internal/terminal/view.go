@@ -19,15 +19,18 @@ type View interface {
 	Close()
 }
 
+// descriptor is what a file has and a buffer has not.
+type descriptor interface{ Fd() uintptr }
+
 // IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := w.(descriptor)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // Width is the width of the terminal w in cells, or otherwise if w is not a terminal.
 func Width(w io.Writer, otherwise int) int {
-	if f, ok := w.(*os.File); ok {
+	if f, ok := w.(descriptor); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width
 		}

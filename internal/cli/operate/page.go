@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/terminal"
 	"github.com/pawl-run/pawl/web"
 )
 
@@ -65,7 +65,7 @@ by --server, or else to the server on this state directory.`,
 				return err
 			}
 			fmt.Fprintln(a.Out, url)
-			if out, ok := a.Out.(*os.File); printOnly || !ok || !term.IsTerminal(int(out.Fd())) {
+			if printOnly || !terminal.IsTerminal(a.Out) {
 				return nil
 			}
 			if err := openBrowser(url); err != nil {
