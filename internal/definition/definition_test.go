@@ -186,7 +186,7 @@ input:
 		{`{"n": 5, "nested": {}, "list": [{"k": 1}, {}]}`, `{"n":5,"nested":{"k":7},"list":[{"k": 1},{"k":7}],"s":"x"}`, ""},
 		{``, "", `input: missing property 'n'`},
 		{`null`, "", `missing property`},
-		{`{"n": 0}`, "", `input.n: minimum`},
+		{`{"n": 0}`, "", `input.n: 0 is less than 1`},
 		{`{"n": "1"}`, "", `input.n: got string, want integer`},
 		{`{"n": 1, "x": 2}`, "", `additional properties 'x' not allowed`},
 		{`{"n": 1, "s": "longer"}`, "", `input.s: maxLength`},
