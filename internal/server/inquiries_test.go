@@ -206,7 +206,7 @@ func TestAnswerLinks(t *testing.T) {
 	}
 	// f0 is ok; the others, by name, are n, when and why.
 	filled := url.Values{"f0": {"yes"}, "f1": {"2"}, "f2": {`"><b>late`}, "f3": {""}, "note": {"<u>go</u>"}}
-	if res, body := visit("POST", path, filled.Encode(), form...); res.StatusCode != 422 || !strings.Contains(body, "n: minimum") || !strings.Contains(body, `value="2"`) {
+	if res, body := visit("POST", path, filled.Encode(), form...); res.StatusCode != 422 || !strings.Contains(body, "n: 2 is less than 3") || !strings.Contains(body, `value="2"`) {
 		t.Errorf("a bad answer: %s\n%s", res.Status, body)
 	}
 	if res, _ := visit("POST", path, filled.Encode(), append(form, "Origin", "https://evil.example")...); res.StatusCode != 403 {

@@ -581,7 +581,8 @@ func TestUnmatchedPatterns(t *testing.T) {
 	for _, rt := range runtimes(t) {
 		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "bash", Source: "mkdir -p out/deep empty; echo 1 > out/deep/a.txt; echo 2 > b.csv",
 			Collect: []string{"out", "*.csv", "out/*/a.txt", "nofile.txt", "*.json", "empty"}}))
-		want := []string{"nofile.txt: no file that the run left was taken for it", "*.json: no file that the run left was taken for it", "empty: no file that the run left was taken for it"}
+		want := []string{"empty: is an empty directory", "nofile.txt: no file that the run left was taken for it",
+			"*.json: no file that the run left was taken for it"}
 		if r.err != nil || !slices.Equal(r.result.Refused, want) {
 			t.Errorf("%s: %q, %v", rt.Name(), r.result.Refused, r.err)
 		}
