@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-run/pawl/internal/comparison"
 )
 
-// Case is one input of a batch evaluation: the program is compiled once and run for each case in a sandbox of its own.
+// Case is one input of a batch evaluation: the program is compiled once, and runs in a new sandbox for each case.
 type Case struct {
 	Name   string     `json:"name,omitempty" check:"case_name" doc:"Name of the case; default: its number, from 1"`
 	Stdin  Content    `json:"stdin,omitzero" check:"stdin" doc:"Standard input of the program"`

@@ -166,8 +166,8 @@ type CodeResult struct {
 	Cases   []CaseResult `json:"cases,omitempty" doc:"Results of the cases, in order; times above are sums, memory is the highest"`
 	Summary *CaseSummary `json:"summary,omitempty" doc:"Counts of the cases"`
 
-	// LimitsHit names the limits that were reached, by their fields in CodeLimits. For "memory" and "pids" the kernel counted them: the
-	// program may have ended by itself all the same.
+	// LimitsHit names the limits that were reached, by their fields in CodeLimits. A run that reached "memory" or "pids" was not always
+	// killed: a program can handle a failed fork and exit with 0.
 	LimitsHit []string `json:"limits_hit,omitempty" doc:"Limits that were reached: wall, cpu, memory, pids, output, disk"`
 	// Limits are the limits in force: those submitted, completed by the defaults. With cases they are those of a case without limits of its
 	// own.

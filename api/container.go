@@ -14,7 +14,7 @@ type Container struct {
 	// WorkDir is the directory in which the program starts. The default is /work/task if there are files or the image names no directory, else
 	// the image's directory.
 	WorkDir string `json:"workdir,omitempty"`
-	// User is "uid", "uid:gid" or names of the image; the default is the image's user, or user 65534 (nobody) if that is root.
+	// User is "uid", "uid:gid", or a user name of the image. Default: the image's user, but 65534 (nobody) instead of root.
 	User    string     `json:"user,omitempty"`
 	Network string     `json:"network,omitempty"`                          // one that the worker's operator offers; default: none
 	Pull    string     `json:"pull,omitempty" enum:"missing,always,never"` // "missing", "always" or "never"; default: the worker chooses

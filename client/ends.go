@@ -56,8 +56,8 @@ type OutcomeQuery struct {
 	Outputs     bool   // include the outputs
 }
 
-// FollowOutcomes walks through the executions with a label as they end, each one once, until all have ended. It resumes by itself when the
-// connection breaks; a later walk can continue after the Cursor of any outcome. An error ends the walk.
+// FollowOutcomes returns the outcome of each execution with a label once, in the order in which they end, until all have ended. It
+// reconnects when the connection breaks. A later call can continue after the Cursor of any outcome. An error ends the sequence.
 func (c *Client) FollowOutcomes(ctx context.Context, o OutcomeQuery) iter.Seq2[api.Outcome, error] {
 	q := url.Values{"label": {o.Name + "=" + o.Value}}
 	set(q, "after", o.After)

@@ -20,12 +20,12 @@ import (
 //go:embed harness.py
 var harness string
 
-// codeEval is the harness of HumanEval, on which code_eval of Hugging Face is built: each check is a fork of its own process.
+// codeEval is HumanEval's harness, which Hugging Face's code_eval uses too. The harness forks its own Python process for each check.
 type codeEval struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 
-	mu      sync.Mutex // guards what follows, and writing to stdin
+	mu      sync.Mutex // guards last, waiting and writes to stdin
 	last    int
 	waiting map[int]chan string // by number: the result of a check
 }

@@ -139,7 +139,7 @@ func start(ctx context.Context, path, program string, args func(address, dir str
 }
 
 func (s *service) close() {
-	_ = s.command.Process.Kill() // it may have ended by itself
+	_ = s.command.Process.Kill() // the error means that the server has exited already
 	<-s.exited
 	_ = os.RemoveAll(s.dir) // a sandbox may still hold its directory
 }

@@ -57,7 +57,7 @@ func overHTTP(ctx context.Context, _ trial.Spec, h handoff.Handoff) (carrier, er
 	c := &listening{"http://" + l.Addr().String(), &http.Server{Handler: remote.Handler(h, serversKey)}}
 	go func() {
 		if err := c.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			panic(err) // otherwise the figures of this trial would mean nothing
+			panic(err) // a trial without its server would report wrong figures
 		}
 	}()
 	return c, nil

@@ -52,7 +52,7 @@ func Fleet(url, n string) error {
 			all.Go(func() {
 				defer c.Stop()
 				if err := w.Run(ctx); err != nil {
-					panic(err) // otherwise the figures of this trial would mean nothing
+					panic(err) // a trial without its server would report wrong figures
 				}
 			})
 			select { // the workers start at different times

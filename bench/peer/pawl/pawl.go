@@ -120,7 +120,7 @@ func background(f func(context.Context) error) (stop func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := f(ctx); err != nil {
-			panic(fmt.Sprintf("pawl stopped by itself: %v", err)) // otherwise the figures of this trial would mean nothing
+			panic(fmt.Sprintf("pawl stopped by itself: %v", err)) // a trial without its server would report wrong figures
 		}
 	})
 	return func() { cancel(); wg.Wait() }

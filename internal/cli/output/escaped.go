@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// escaped writes invisible characters in the quoted strings of JSON and YAML as \uXXXX. A terminal would obey them: after U+202E it shows
-// text from right to left. wide is the format for a character above U+FFFF, such as \U%08X in YAML; without one it becomes two \uXXXX.
+// escaped writes invisible characters in the quoted strings of JSON and YAML as escapes such as \u202e. A terminal would obey them: after
+// U+202E it shows text from right to left. wide is the format for a character above U+FFFF, such as \U%08X in YAML; without a format the
+// character becomes a surrogate pair, as JSON requires.
 func escaped(text []byte, wide string) []byte {
 	if !bytes.ContainsFunc(text, hides) {
 		return text
