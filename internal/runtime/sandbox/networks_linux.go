@@ -29,7 +29,7 @@ const mostNetworks = 16
 // mostMakers bounds the runs that have made a socket and have not ended. A further run is refused its sockets.
 const mostMakers = 1 << 16
 
-// newNetworks returns nil where Pawl cannot see who makes sockets. That takes cgroup v2, CAP_BPF and CAP_NET_ADMIN.
+// newNetworks returns nil where the BPF program cannot be loaded: that takes cgroup v2, CAP_BPF and CAP_NET_ADMIN.
 func newNetworks(c *cgroups, privileged bool) *networks {
 	if !privileged || c == nil || c.unified == "" {
 		return nil
@@ -172,11 +172,19 @@ func networkOf(pid int) *os.File {
 	return f
 }
 
-// callBPF makes the system call of that name.
+// mostInterruptions bounds how often a load of a BPF program is repeated.
+const mostInterruptions = 1000
+
+// callBPF makes the system call of that name. The kernel ends a load of a program with EAGAIN when a signal arrives, such as the one with
+// which Go preempts a thread.
 func callBPF[T any](command uintptr, attributes *T) (int, error) {
-	result, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(unsafe.Pointer(attributes)), unsafe.Sizeof(*attributes))
-	if errno != 0 {
-		return 0, errno
+	for attempt := 0; ; attempt++ {
+		result, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(unsafe.Pointer(attributes)), unsafe.Sizeof(*attributes))
+		if errno == 0 {
+			return int(result), nil
+		}
+		if errno != unix.EAGAIN || attempt == mostInterruptions {
+			return 0, errno
+		}
 	}
-	return int(result), nil
 }

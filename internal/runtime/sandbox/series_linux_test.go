@@ -5,10 +5,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
@@ -161,7 +164,7 @@ func usesNetwork(t *testing.T, what, program string, alone bool) {
 	r := seriesOf(t, Options{})
 	t.Cleanup(func() { _ = r.Close() })
 	if r.networks == nil {
-		t.Skip("the kernel does not tell who makes sockets")
+		t.Skip("the kernel loads no BPF program")
 	}
 	r.series.(*series).alone = alone
 	look := "readlink /proc/self/ns/net; cd /proc/net; cat dev snmp snmp6 netstat unix ip6_flowlabel"
@@ -186,6 +189,37 @@ func usesNetwork(t *testing.T, what, program string, alone bool) {
 	}
 	if name == nameAfter {
 		t.Error("the next run has the same network")
+	}
+}
+
+// TestNetworksUnderSignals loads the BPF program while signals arrive. The kernel then ends the load with EAGAIN.
+func TestNetworksUnderSignals(t *testing.T) {
+	r := seriesOf(t, Options{})
+	t.Cleanup(func() { _ = r.Close() })
+	if r.networks == nil {
+		t.Skip("the kernel loads no BPF program")
+	}
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	thread, done, ended := unix.Gettid(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG)
+			}
+		}
+	}()
+	defer func() { close(done); <-ended }()
+	for i := range 100 {
+		n := newNetworks(r.cgroups, true)
+		if n == nil {
+			t.Fatalf("the BPF program is not loaded the %d. time", i+1)
+		}
+		n.close()
 	}
 }
 
