@@ -30,7 +30,7 @@ type box struct {
 	pending        []byte     // received on control and not yet decoded
 	sent           []*os.File // from the init: the working directory, which outlives the sandbox's mounts; of a base its mount namespace
 	base           *base      // nil: the sandbox builds its whole root
-	network        *os.File   // its network namespace; nil if no other sandbox can use it
+	network        *network   // its network namespace; nil if no other sandbox can use it
 	watched        bool       // the kernel records whether a process of its cgroup makes an internet socket
 
 	handle sync.Mutex // guards pidfd
@@ -103,7 +103,7 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 	}
 	if b.network != nil {
 		request.Network = true
-		files = append(files, b.network)
+		files = append(files, b.network.namespace)
 	}
 	if b.cgroup != nil && b.cgroup.dir != nil {
 		request.IntoCgroup = true
@@ -119,14 +119,15 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 }
 
 // leaveNetwork gives the network namespace to the next sandbox if no process made an internet socket and none of another kind is left.
-func (b *box) leaveNetwork(empty bool) {
+// ended is true if all processes of the run have ended and the init has reported that.
+func (b *box) leaveNetwork(ended bool) {
 	used := !b.watched || b.runtime.networks.used(b.cgroup.dir)
 	switch {
 	case b.network == nil:
-	case empty && !used:
+	case ended && !used && b.network.empty():
 		b.runtime.networks.put(b.network)
 	default:
-		b.network.Close()
+		b.network.close()
 	}
 	b.network = nil
 }

@@ -178,9 +178,9 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 		if found.oomKills = n.cgroup.oomKills(); found.oomKills > 0 {
 			found.hostFull = !n.cgroup.full(n.spec.Limits)
 		}
-		starved := n.cgroup.starved()
-		if exit.Kind == pid1.Exited {
-			starved = time.Duration(exit.Starved)
+		starved := time.Duration(exit.Starved)
+		if exit.Kind != pid1.Exited {
+			starved = n.cgroup.starved()
 		}
 		r.Starved = min(max(0, starved-n.starvedAt), r.Wall)
 		if peak := n.cgroup.peakMemory(); peak > 0 {
@@ -204,7 +204,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 		closeAll(n.sent)
 		problems = append(problems, err)
 	}
-	n.leaveNetwork(exit.Kind == pid1.Exited && exit.Sockets == 0)
+	n.leaveNetwork(exit.Kind == pid1.Exited)
 	if n.cgroup != nil {
 		problems = append(problems, n.cgroup.remove())
 	}

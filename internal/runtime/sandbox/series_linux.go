@@ -28,7 +28,7 @@ type base struct {
 	mounts []runtime.Mount
 	root   *os.File // the mount namespace
 	// network is the namespace that the base was built in. A template uses it; a base of runs gives it back at once.
-	network *os.File
+	network *network
 }
 
 // Series returns a starter of runs that share what no program can change. The caller closes it after waiting for the ends of the runs.
@@ -155,7 +155,8 @@ func (b *base) close() {
 	if b == nil {
 		return
 	}
-	closeAll([]*os.File{b.root, b.network})
+	closeAll([]*os.File{b.root})
+	b.network.close()
 }
 
 // boxOn returns a sandbox to be built on a base.

@@ -16,7 +16,7 @@ def wait():
         return q(len(body)) + body
 
     def fail(fd, e):
-        os.write(fd, message(b"F", stage, type(e).__name__ + ": " + str(e), getattr(e, "errno", None) or 0, 0, 0, 0, 0, 0, 0))
+        os.write(fd, message(b"F", stage, type(e).__name__ + ": " + str(e), getattr(e, "errno", None) or 0, 0, 0, 0, 0, 0))
         os._exit(1)
 
     atexit_is_ours = "atexit" not in sys.modules
@@ -146,7 +146,7 @@ def wait():
         prctl(38, 1)
         prctl(22, 2, ctypes.addressof(filter))
         now, used = time.monotonic_ns(), time.thread_time_ns()
-        os.write(3, message(b"S", "", "", 0, os.getpid(), used, 0, now, 0, 0))
+        os.write(3, message(b"S", "", "", 0, os.getpid(), used, 0, now, 0))
         os.close(3)
         if trial:
             os._exit(0)
@@ -171,7 +171,7 @@ def wait():
     if hasattr(libc, "malloc_trim"):  # of glibc; a fork copies the page tables of memory that imports have freed
         libc.malloc_trim(0)
     gc.freeze()
-    os.write(3, message(b"R", "", "", 0, 0, 0, 0, 0, 0, 0))
+    os.write(3, message(b"R", "", "", 0, 0, 0, 0, 0, 0))
     while True:
         data, rights, _, _ = requests.recvmsg(4096, _socket.CMSG_SPACE(4 * 32))
         if not data:

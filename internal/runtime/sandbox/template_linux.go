@@ -247,7 +247,7 @@ func (t *templates) start(spec runtime.Spec, input bool) (_ *box, err error) {
 		return nil, err
 	}
 	request := pid1.Birth{Template: true, OntoBase: true, Network: true}
-	if err := b.bear(request, append(slices.Clip(inside), on.root, on.network)); err != nil {
+	if err := b.bear(request, append(slices.Clip(inside), on.root, on.network.namespace)); err != nil {
 		return nil, err
 	}
 	closeAll(channels) // else its end would not be seen

@@ -177,9 +177,6 @@ type Message struct {
 	// Starved is how long, in nanoseconds, the run's cgroup had work to do and no processor, from its creation until Time;
 	// 0 without Config.PressureFD. The difference between Exited and Started is the program's; the rest is the init's.
 	Starved int64
-	// Sockets is the number of sockets that the run left in its network namespace, for example one that was sent through itself. It is set
-	// in Exited.
-	Sockets int64
 	// Warm means, in Started, that the program was forked from a template. If it should have been and was not, Detail gives the reason.
 	Warm bool
 }

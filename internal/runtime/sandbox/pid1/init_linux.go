@@ -44,7 +44,6 @@ func serve(plan *Plan, birth Birth) *failure {
 	if cfg.Base {
 		return offerBase()
 	}
-	sockets := openSockets()
 	if cfg.Announce {
 		send(&Message{Kind: Ready})
 	}
@@ -69,7 +68,7 @@ func serve(plan *Plan, birth Birth) *failure {
 	}
 	if len(order.Argv) == 0 { // a dry run
 		send(&Message{Kind: Started, Time: clock(clockMonotonic)})
-		send(&Message{Kind: Exited, Sockets: openSockets() - sockets})
+		send(&Message{Kind: Exited})
 		return nil
 	}
 	program := launch(cfg, order)
@@ -95,7 +94,6 @@ func serve(plan *Plan, birth Birth) *failure {
 		MaxRSS:  used.Maxrss * 1024,
 		Time:    ended,
 		Starved: starved,
-		Sockets: openSockets() - sockets,
 	})
 	return nil
 }

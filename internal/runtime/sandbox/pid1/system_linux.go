@@ -140,25 +140,3 @@ func setns(fd int, kind uintptr) syscall.Errno {
 	_, _, errno := syscall.RawSyscall(number, uintptr(fd), kind, 0)
 	return errno
 }
-
-// openSockets returns the number of sockets of all kinds in this process's network namespace. If it cannot be read, each call returns
-// another number.
-func openSockets() (n int64) {
-	var buffer [128]byte
-	if fd, err := syscall.Open("/proc/net/sockstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
-		size, _ := syscall.Read(fd, buffer[:]) // "sockets: used 2\n…"
-		syscall.Close(fd)
-		for _, c := range buffer[:max(0, size)] {
-			if c == '\n' {
-				return n
-			}
-			if c >= '0' && c <= '9' {
-				n = 10*n + int64(c-'0')
-			}
-		}
-	}
-	unknownSockets++
-	return unknownSockets
-}
-
-var unknownSockets int64

@@ -254,7 +254,6 @@ func (m *Message) fields(c *coder) {
 	integer(c, &m.MaxRSS)
 	integer(c, &m.Time)
 	integer(c, &m.Starved)
-	integer(c, &m.Sockets)
 	flag(c, &m.Warm)
 }
 
