@@ -19,16 +19,25 @@ type scripted struct {
 	names  map[flow.ID]string
 	fault  string // refuses, locks, or loses: the failure of the next transactions
 	of     []string
+	until  map[string]bool // executions that have to be committed before another server frees the rows of locks
+	freed  chan struct{}   // closed when they are
 	passed []string
 	awaken []string // executions whose waiting callers were woken by the end
 }
 
-// set sets the failure: "refuses a b" takes no rows of these, "locks a" locks a when it is written with others, "loses answer" commits the
-// next transaction without an answer, and "works" ends the failure.
+// set sets the failure: "refuses a b" takes no rows of these, "locks a until b" holds the row of a until b is committed, "loses answer"
+// commits the next transaction without an answer, and "works" ends the failure.
 func (p *scripted) set(args []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault, p.of = args[0], args[1:]
+	if i := slices.Index(p.of, "until"); i >= 0 {
+		p.until, p.freed = map[string]bool{}, make(chan struct{})
+		for _, name := range p.of[i+1:] {
+			p.until[name] = true
+		}
+		p.of = p.of[:i]
+	}
 }
 
 func (p *scripted) name(id flow.ID, name string) {
@@ -84,6 +93,12 @@ func (p *scripted) Update(ctx context.Context, decide func(context.Context, stor
 		verdict = "undone"
 	}
 	p.passed = append(p.passed, strings.Join(slices.Sorted(maps.Keys(tx.wrote)), " ")+": "+verdict)
+	if err == nil && len(p.until) > 0 {
+		maps.DeleteFunc(p.until, func(name string, _ bool) bool { return tx.wrote[name] })
+		if len(p.until) == 0 {
+			close(p.freed)
+		}
+	}
 	return err
 }
 
@@ -101,16 +116,22 @@ func (t *scriptedTx) Apply(ctx context.Context, d store.Delta) error {
 		}
 	}
 	t.of.mu.Lock()
-	fault := t.of.fault
+	fault, locked, freed := t.of.fault, len(t.of.until) > 0, t.of.freed
 	hit := slices.ContainsFunc(t.of.of, func(name string) bool { return t.wrote[name] })
 	t.of.mu.Unlock()
 	switch {
 	case hit && fault == "refuses":
 		t.verdict = "refused"
 		return errPlanted
-	case hit && fault == "locks" && len(t.wrote) > 1:
+	case hit && fault == "locks" && locked && len(t.wrote) > 1: // because of the order of locks it may not wait
 		t.verdict = "conflict"
 		return store.ErrConflict
+	case hit && fault == "locks":
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return t.Tx.Apply(ctx, d)
 }
