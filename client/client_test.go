@@ -268,10 +268,7 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 }
 
 func TestConnectionRefused(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
-	url := s.URL
-	s.Close()
-	c, err := New(url, WithPatience(20*time.Millisecond))
+	c, err := New("http://127.0.0.1:1", WithPatience(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,14 +21,7 @@ func TestMessagesNameTheSettings(t *testing.T) {
 	within(t, patience, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	_, url, _ := strings.Cut(server.err.String(), "serving on ")
 	url, _, _ = strings.Cut(url, " ")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := "http://" + free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	const closed = "http://127.0.0.1:1"
 	state := environment(t)
 	for name, c := range map[string]struct {
 		env  []string

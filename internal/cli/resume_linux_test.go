@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/programtest"
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
 
@@ -241,14 +241,7 @@ func TestRestartedWorkerTakesUpItsContainers(t *testing.T) {
 func TestRestartedServerTakesUpItsContainers(t *testing.T) {
 	t.Parallel()
 	env := withEngine(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := "127.0.0.1:" + programtest.FreePort(t)
 	r := &restarting{t: t, env: env, url: "http://" + address, worker: []string{"server", "--listen", address, "--store", database(t),
 		"--state-dir", filepath.Join(t.TempDir(), "server"), "--runtime", "sandbox,docker", "--log-level", "info"}}
 	r.begin()
