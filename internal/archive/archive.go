@@ -65,7 +65,6 @@ func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
 }
 
-// Manifest describes an archive.
 type Manifest struct {
 	Format  string    `json:"format"`
 	Version int       `json:"version"`
@@ -113,7 +112,6 @@ func DefinitionName(name string, version int, hash string) string {
 	return fmt.Sprintf("%s%s@%d.%s.json", definitionsUnder, name, version, hash)
 }
 
-// ParseDefinitionName reads the name and the version of a definition from the name of its member.
 func ParseDefinitionName(member string) (name string, version int, err error) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(member, definitionsUnder), "@")
 	number, _, _ := strings.Cut(rest, ".")
@@ -127,7 +125,6 @@ func isBlob(name string) bool {
 	return under(name, filesUnder) || under(name, logsUnder) || under(name, uploadsUnder)
 }
 
-// UploadName returns the member name of an uploaded content.
 func UploadName(sum [sha256.Size]byte) string { return uploadsUnder + hex.EncodeToString(sum[:]) }
 
 func under(name, prefix string) bool {

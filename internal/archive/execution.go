@@ -197,7 +197,6 @@ func (e *Execution) rerun() (*flow.Rerun, error) {
 	return again, nil
 }
 
-// Flow returns the execution of the row.
 func (e *Execution) Flow() (*flow.Execution, error) {
 	x := &flow.Execution{ID: e.ID, Outcome: &flow.Outcome{Output: json.RawMessage(e.Output), Error: e.Error.Flow()}}
 	x.Request = flow.Request{

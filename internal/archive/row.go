@@ -24,7 +24,6 @@ type Row struct {
 	LeftOut   *LeftOut       `json:"left_out,omitempty"`
 }
 
-// Event is one event of the history, in order.
 type Event struct {
 	Seq     int64          `json:"seq"`
 	Attempt int            `json:"attempt"`
@@ -75,7 +74,6 @@ type Error struct {
 	Details Value  `json:"details,omitempty"`
 }
 
-// Appended appends the encoded row to b.
 func (r *Row) Appended(b []byte) ([]byte, error) {
 	buf := bytes.NewBuffer(b)
 	if err := wirejson.Append(buf, r); err != nil {
@@ -84,7 +82,6 @@ func (r *Row) Appended(b []byte) ([]byte, error) {
 	return append(buf.Bytes(), '\n'), nil
 }
 
-// ParseRow reads a line of the rows.
 func ParseRow(line []byte) (*Row, error) {
 	var r Row
 	if err := decode(line, &r); err != nil {
@@ -93,7 +90,6 @@ func ParseRow(line []byte) (*Row, error) {
 	return &r, nil
 }
 
-// EventsOf returns events as rows.
 func EventsOf(all []flow.Event) []Event {
 	out := make([]Event, len(all))
 	for i := range all {
@@ -103,12 +99,10 @@ func EventsOf(all []flow.Event) []Event {
 	return out
 }
 
-// Flow returns the event of the row.
 func (e *Event) Flow() flow.Event {
 	return flow.Event{Seq: e.Seq, Attempt: e.Attempt, Type: e.Type, At: instant(e.At), Data: json.RawMessage(e.Data)}
 }
 
-// ErrorOf returns an error as a row.
 func ErrorOf(e *flow.Error) *Error {
 	if e == nil {
 		return nil
@@ -116,7 +110,6 @@ func ErrorOf(e *flow.Error) *Error {
 	return &Error{e.Code, e.Message, Value(e.Details)}
 }
 
-// Flow returns the error of the row.
 func (e *Error) Flow() *flow.Error {
 	if e == nil {
 		return nil

@@ -22,7 +22,6 @@ type Writer struct {
 	checks []string // checksums of members that were not written yet
 }
 
-// NewWriter starts an archive.
 func NewWriter(to io.Writer, m Manifest) (*Writer, error) {
 	w := &Writer{sum: sha256.New()}
 	w.to = io.MultiWriter(to, w.sum)
@@ -35,7 +34,6 @@ func NewWriter(to io.Writer, m Manifest) (*Writer, error) {
 	return w, w.member(manifestName, text.Bytes())
 }
 
-// Row adds a row.
 func (w *Writer) Row(r *Row) (err error) {
 	if w.rows, err = r.Appended(w.rows); err != nil {
 		return err

@@ -85,7 +85,6 @@ func (e *endListeners) add(r *Rule) {
 	}
 }
 
-// ListensToEnds reports whether any rule listens to ends.
 func (s *Set) ListensToEnds() bool { return len(s.endListeners.actions)+len(s.endListeners.others) > 0 }
 
 // ListensToEnd reports whether a rule may listen to the end of an execution in a stage.
@@ -130,7 +129,6 @@ func (s *Set) Rule(name string) *Rule {
 	return s.Rules[i]
 }
 
-// ListensTo reports whether a rule listens to a trigger.
 func (r *Rule) ListensTo(trigger string) bool {
 	return slices.ContainsFunc(r.On, func(on string) bool {
 		prefix, below := strings.CutSuffix(on, "*")

@@ -190,7 +190,6 @@ func within(g, w number, t decimal) bool {
 	return apart.CmpAbs(terms[2].mantissa) <= 0
 }
 
-// tolerances are the tolerances of a rule, as exact decimals.
 type tolerances struct{ absolute, relative decimal }
 
 func (r Rule) tolerances() tolerances {

@@ -198,7 +198,6 @@ func (b *builder) boolean(v *value, path string) bool {
 	return v.text == "true"
 }
 
-// oneOf reads one of the given words.
 func (b *builder) oneOf(v *value, path string, words ...string) string {
 	s := b.filledText(v, path, 1000)
 	if s == "" {

@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Kind is the kind of a document.
 type Kind string
 
 const (
@@ -72,7 +71,6 @@ type Settings struct {
 	Env *Template
 }
 
-// Workflow is a graph of tasks.
 type Workflow struct {
 	// Name is the name of the definition.
 	Name string
@@ -92,7 +90,6 @@ type Workflow struct {
 	index map[string]int
 }
 
-// Task is one node of a workflow.
 type Task struct {
 	Index       int
 	Name        string
@@ -178,7 +175,6 @@ func (r *Rate) Of(key string) flow.Rate {
 	return bound
 }
 
-// BuiltIns are the names of the built-in kinds of actions.
 var BuiltIns = func() (names []string) {
 	for _, k := range flow.BuiltIns() {
 		names = append(names, string(k))
@@ -186,10 +182,8 @@ var BuiltIns = func() (names []string) {
 	return names
 }()
 
-// BuiltIn reports whether name is one of the built-in kinds of actions.
 func BuiltIn(name string) bool { return flow.Kind(name).BuiltIn() }
 
-// Task returns the task called name, or nil.
 func (w *Workflow) Task(name string) *Task {
 	if i, ok := w.index[name]; ok {
 		return w.Tasks[i]

@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Limits of one file.
 const (
 	maxDocument  = 4 << 20 // bytes
 	maxValues    = 400_000 // with aliases expanded

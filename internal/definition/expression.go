@@ -81,7 +81,6 @@ func (e *EvalError) Error() string {
 	return fmt.Sprintf("%s: ${{ %s }}: %v", e.Field, problem.Clip(e.Expression, 200), e.Err)
 }
 
-// Unwrap returns the cause.
 func (e *EvalError) Unwrap() error { return e.Err }
 
 func newCompiled(text string, s scope) *compiled {
@@ -284,7 +283,6 @@ func subscripted(x ast.Expr) (operand ast.Expr, name string, ok bool) {
 	return c.Args()[0], name, ok
 }
 
-// eval returns the value as JSON.
 func (e *expression) eval(v *Vars) (json.RawMessage, error) {
 	if e.path != nil {
 		raw, err := e.path.eval(v)

@@ -27,7 +27,6 @@ type typeCheck struct {
 	faults []issue
 }
 
-// typeFaults returns the type errors of a compiled expression.
 func (b *builder) typeFaults(e *compiled) []issue {
 	if e.path != nil {
 		return b.pathFaults(e.path, e.scope)

@@ -6,7 +6,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// Status is the status of a task in its workflow.
 type Status string
 
 // The statuses of a task that has ended; "" is an unfinished task.

@@ -117,7 +117,6 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 	b.sum(v, d)
 }
 
-// scheduleFaults reports errors in the times of a schedule with their positions.
 func (b *builder) scheduleFaults(v *value, err error) {
 	list := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -180,7 +180,6 @@ func memberType(field string) *typed {
 	return nil
 }
 
-// pathType returns the known type of a path's value.
 func (b *builder) pathType(p *path, s scope) *typed {
 	t, steps := b.beginType(p, s)
 	for _, st := range steps {

@@ -60,7 +60,6 @@ type WebhookRequest struct {
 	Body    json.RawMessage
 }
 
-// WebhookSignal is the signal of a request.
 type WebhookSignal struct {
 	Trigger, Key, Subject string
 	Headers               map[string]string // the headers to keep

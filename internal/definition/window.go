@@ -21,7 +21,6 @@ type Window struct {
 // Keep selects the signals of a window for its execution.
 type Keep string
 
-// The values of Keep.
 const (
 	KeepLast  Keep = "last"
 	KeepFirst Keep = "first"
@@ -31,7 +30,6 @@ const (
 // All reports whether the window's execution gets all of its signals. Expressions then see them as `signals`. It is false for a nil window.
 func (w *Window) All() bool { return w != nil && w.Keep == KeepAll }
 
-// Limits of windows.
 const (
 	maxBuffered      = 24 * time.Hour // for which a signal is buffered
 	defaultBatch     = 100            // signals

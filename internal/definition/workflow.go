@@ -383,7 +383,6 @@ func (d *Definition) Misfits(ref *Ref, target *Definition, w *Work) (all Problem
 	return all
 }
 
-// QueueRef is a reference to a queue.
 type QueueRef struct {
 	Name     string
 	Path     string // "queue", "tasks.train.queue"
@@ -415,7 +414,6 @@ func (d *Definition) QueueRefs() []QueueRef {
 // Runnable reports whether executions of the definition can be submitted.
 func (d *Definition) Runnable() bool { return d.Kind == KindWorkflow || d.Kind == KindAction }
 
-// DeclaredQueues are the queues that definitions declare.
 func DeclaredQueues(defs []*Definition) []string {
 	var names []string
 	for _, d := range defs {

@@ -30,7 +30,6 @@ const (
 	AfterReport  = "after-report"  // reported, the receipt not read
 )
 
-// All returns the moments of servers and of workers.
 func All() (servers, workers []string) {
 	return []string{BeforeCommit, AfterCommit, AfterTell, SignalKept, WaitKept, TickKept, AnswerKept, WindowKept, BeforeAnswer, AfterAnswer}, []string{BeforeStart, BeforeReport, AfterReport}
 }

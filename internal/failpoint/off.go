@@ -2,7 +2,6 @@
 
 package failpoint
 
-// Hit marks a moment.
 func Hit(string) {}
 
 // HitAbout is Hit for one document, by its name.

@@ -25,7 +25,6 @@ func init() {
 	left.Store(n)
 }
 
-// Hit marks a moment.
 func Hit(name string) {
 	if name != moment || left.Add(-1) != 0 {
 		return

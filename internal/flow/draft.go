@@ -388,7 +388,6 @@ func (d *Draft) markStarted() {
 	}
 }
 
-// Ended reports whether the execution ended in this decision.
 func (d *Draft) Ended() bool { return d.Place == Finished && d.Before.Place != Finished }
 
 // FreedKey reports whether the decision freed the draft's slot of its key.

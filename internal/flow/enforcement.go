@@ -34,7 +34,6 @@ const (
 	ReasonTooDeep        = "too_deep" // more rules have led to one another than the rule allows
 )
 
-// EnforcementState is the state of an enforcement.
 type EnforcementState uint8
 
 // The states of an enforcement. Stores keep the numbers.
@@ -48,10 +47,8 @@ const (
 
 var enforcementStates = []string{"ran", "held", "folded", "refused", "failed"}
 
-// EnforcementStates are the names of all states.
 func EnforcementStates() []string { return slices.Clone(enforcementStates) }
 
-// String names the state.
 func (s EnforcementState) String() string {
 	if s < EnforcementRan || s > EnforcementFailed {
 		return ""

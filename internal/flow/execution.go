@@ -127,7 +127,6 @@ const (
 
 var placeNames = [...]string{"", "delayed", "waiting", "ready", "held", "finished"}
 
-// String is the place's name.
 func (p Place) String() string { return placeNames[p] }
 
 // HoldsKey reports whether an execution in p counts against its concurrency key's limit.

@@ -6,5 +6,4 @@ type Fair struct {
 	Weight int    // how many turns executions with this By have for one of weight 1; 0: the wait list is first come, first served
 }
 
-// MostWeight bounds Weight.
 const MostWeight = 100

@@ -19,7 +19,6 @@ const (
 
 var idText = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // String writes id as an execution's: "ex_" and 26 characters of lower-case base32. The zero ID is "".

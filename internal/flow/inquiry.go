@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// InquiryPrefix is the prefix of an inquiry's id.
 const InquiryPrefix = "iq_"
 
 // Inquiry is a question to people that an execution of KindAsk waits for. A workflow asks one question per purpose, over all its attempts:
@@ -32,7 +31,6 @@ type Inquiry struct {
 	Answer *Answer // of an answered one, or one that expired with a default
 }
 
-// InquiryKey identifies an inquiry.
 type InquiryKey struct {
 	Asker   ID // the workflow execution that asks, or an execution outside workflows itself
 	Purpose string
@@ -59,7 +57,6 @@ func (q *Question) Same(other *Question) bool {
 	return q.Title == other.Title && q.Text == other.Text && q.Accept == other.Accept && string(q.Form) == string(other.Form)
 }
 
-// Answer is the answer to a question.
 type Answer struct {
 	AnswerOutput
 	Via      string `json:"via,omitempty"` // "api" or "link"; "" for a default
@@ -94,7 +91,6 @@ func (a *Answer) Outcome() (Stage, Outcome, error) {
 	return Failed, Outcome{Output: raw, Error: &Error{Code: CodeDeclined, Message: say}}, nil
 }
 
-// InquiryState is the state of an inquiry.
 type InquiryState uint8
 
 // The states of an inquiry. It is open exactly while its execution is held, and leaves that state in the transaction that
@@ -108,7 +104,6 @@ const (
 
 var inquiryStates = [...]string{"", "open", "answered", "expired", "withdrawn"}
 
-// String is the state's name.
 func (s InquiryState) String() string { return inquiryStates[s] }
 
 // InquiryStateNamed is the state with a name; false if there is none.

@@ -102,7 +102,6 @@ func kindsWith(has func(builtIn) bool) (kinds []Kind) {
 	return kinds
 }
 
-// BuiltIns are all built-in kinds.
 func BuiltIns() []Kind { return kindsWith(func(builtIn) bool { return true }) }
 
 var standard = kindsWith(func(b builtIn) bool { return b.everywhere })

@@ -78,7 +78,6 @@ func ParseLabels(text string) (map[string]string, error) {
 	return labels, CheckLabels(labels)
 }
 
-// HasLabels reports whether labels has all of the wanted ones.
 func HasLabels(labels, wanted map[string]string) bool {
 	for name, value := range wanted {
 		if labels[name] != value {

@@ -29,7 +29,6 @@ var moves = []Move{
 	{EvRequested, []Stage{Failed, TimedOut, Provisioning, Running}, Requested, true, "the next attempt: a retry, or recovery from a lost owner"},
 }
 
-// Moves is the lifecycle table.
 func Moves() []Move { return slices.Clone(moves) }
 
 // marks are the events that do not change the stage, with the stages in which they may occur.

@@ -60,7 +60,6 @@ type pauseData struct {
 // timersStop is the value of timers in the event of a pause that stops them.
 const timersStop = "stop"
 
-// PausedAt reports whether the execution is paused at a moment.
 func (x *Execution) PausedAt(now time.Time) bool {
 	p := x.State.Pause
 	return p != nil && (p.Until.IsZero() || now.Before(p.Until))

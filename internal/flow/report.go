@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// AttemptID names an attempt.
 type AttemptID struct {
 	Execution ID  `json:"execution"`
 	Attempt   int `json:"attempt"`

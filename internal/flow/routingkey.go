@@ -30,7 +30,6 @@ const (
 // RoutingKeyLimit bounds the name of a routing key, in bytes.
 const RoutingKeyLimit = 512
 
-// RoutingKey returns the routing key of a queue for executions with the needs.
 func RoutingKey(queue string, needs ...string) string {
 	switch len(needs) {
 	case 0:
@@ -43,7 +42,6 @@ func RoutingKey(queue string, needs ...string) string {
 	return queue + routingMark + strings.Join(slices.Compact(needs), needMark)
 }
 
-// SplitRoutingKey undoes RoutingKey.
 func SplitRoutingKey(routingKey string) (queue string, needs []string) {
 	queue, rest, narrow := strings.Cut(routingKey, routingMark)
 	if !narrow {
@@ -55,7 +53,6 @@ func SplitRoutingKey(routingKey string) (queue string, needs []string) {
 // Narrow reports whether a routing key is only for a part of its queue.
 func Narrow(routingKey string) bool { return strings.Contains(routingKey, routingMark) }
 
-// AddNeeds returns the routing key with further needs.
 func AddNeeds(routingKey string, needs ...string) string {
 	if len(needs) == 0 {
 		return routingKey
@@ -246,7 +243,6 @@ func (r Reach) Queues() []string {
 	return r.queues
 }
 
-// Serves reports whether the worker serves a routing key.
 func (r Reach) Serves(routingKey string) bool {
 	queue, rest, narrow := strings.Cut(routingKey, routingMark)
 	if !slices.Contains(r.queues, queue) {

@@ -51,7 +51,6 @@ const (
 	SignalMatched SignalState = 2
 )
 
-// String names the state.
 func (s SignalState) String() string {
 	//exhaustive:enforce
 	switch s {

@@ -41,7 +41,6 @@ func (s Stage) Terminal() bool { return s >= Completed }
 // Owned reports whether a worker (or the engine, for executions that it runs itself) holds the attempt.
 func (s Stage) Owned() bool { return s == Provisioning || s == Running }
 
-// ParseStage reads a stage's name.
 func ParseStage(name string) (Stage, error) {
 	for _, s := range Stages() {
 		if s.String() == name {
@@ -51,10 +50,8 @@ func ParseStage(name string) (Stage, error) {
 	return 0, fmt.Errorf("%.40q is not a status: one of requested, scheduled, provisioning, running, completed, failed, cancelled, timed_out", name)
 }
 
-// MarshalText writes the stage's name.
 func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads a stage's name.
 func (s *Stage) UnmarshalText(b []byte) error {
 	v, err := ParseStage(string(b))
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// Kind is the kind of a field.
 type Kind string
 
 const (
@@ -27,7 +26,6 @@ const (
 // longFrom is the maxLength from which a text has several lines.
 const longFrom = 200
 
-// Field is one input of the form.
 type Field struct {
 	Name     string // "" is the whole answer
 	Title    string
@@ -40,7 +38,6 @@ type Field struct {
 	Given    string // prefilled value, as a text for Value
 }
 
-// Option is one of several choices.
 type Option struct {
 	Text  string // shown, and used as input
 	Value json.RawMessage

@@ -99,14 +99,12 @@ type Order struct {
 	AtOnce    bool       `json:"at_once,omitempty"` // without a grace; an earlier order may become one of these
 }
 
-// Renewal is the answer to a renewal.
 type Renewal struct {
 	Orders []Order `json:"orders,omitempty"` // all outstanding orders
 	// Lease is how long the session lasts from this renewal on; 0 means Lease, the constant.
 	Lease time.Duration `json:"lease,omitempty"`
 }
 
-// InputQuery asks for the input of an attempt.
 type InputQuery struct {
 	Execution flow.ID `json:"execution"`
 	Attempt   int     `json:"attempt"`

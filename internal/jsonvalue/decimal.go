@@ -58,7 +58,6 @@ func (d Decimal) Compare(o Decimal) int {
 	return n * d.sign()
 }
 
-// Float returns the nearest float64.
 func (d Decimal) Float() float64 {
 	text := cmp.Or(d.digits, "0") + "e" + strconv.FormatInt(d.power, 10)
 	if d.negative {

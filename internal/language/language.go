@@ -49,7 +49,6 @@ func (s Set) With(more ...Name) Set {
 	return Set{all}
 }
 
-// Names lists the proper names.
 func (s Set) Names() []string {
 	names := make([]string, len(s.all))
 	for i, n := range s.all {

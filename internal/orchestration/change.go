@@ -22,7 +22,6 @@ type Change struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// MarkChange is a new mark of a task.
 type MarkChange struct {
 	Task  int         `json:"task"` // its index in Workflow.Tasks
 	Mark  Mark        `json:"mark"`
@@ -54,7 +53,6 @@ func ChangeOf(st *State, plan *Plan) Change {
 // caller compares.
 func (c *Change) Empty() bool { return len(c.Marks)+len(c.Created)+len(c.Ended) == 0 && !c.Unknown }
 
-// End adds the end of a child.
 func (c *Change) End(task int, as flow.Stage) { c.Ended = count(c.Ended, task, as) }
 
 func count(all []CountChange, task int, stage flow.Stage) []CountChange {
@@ -67,7 +65,6 @@ func count(all []CountChange, task int, stage flow.Stage) []CountChange {
 	return append(all, CountChange{task, stage, 1})
 }
 
-// Text is the stored form of the change.
 func (c *Change) Text() (json.RawMessage, error) { return json.Marshal(c) }
 
 // Apply applies a stored change to the tracker's state, and returns how many children it created. After an error the

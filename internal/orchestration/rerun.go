@@ -241,7 +241,6 @@ func (r *rerun) absent(t *definition.Task) string {
 	return "it did not start"
 }
 
-// plan assembles the decisions.
 func (r *rerun) plan(taken *Plan) *RerunPlan {
 	all := &RerunPlan{Tasks: make([]Planned, len(r.w.Tasks)), Reuses: r.reused, Stage: taken.Stage, Outcome: taken.Outcome}
 	for i, t := range r.w.Tasks {

@@ -31,7 +31,6 @@ type tracked struct {
 	due      bool
 }
 
-// Track begins to follow a workflow from a state.
 func Track(w *definition.Workflow, st *State) *Tracker {
 	k := &Tracker{w: w, st: st, tasks: make([]tracked, len(w.Tasks))}
 	for position, i := range w.Order {
@@ -41,7 +40,6 @@ func Track(w *definition.Workflow, st *State) *Tracker {
 	return k
 }
 
-// State is the state that the tracker follows.
 func (k *Tracker) State() *State { return k.st }
 
 // Reset makes the tracker check every task again.
@@ -55,7 +53,6 @@ func (k *Tracker) Reset() {
 	}
 }
 
-// Ended records that a child of a task has ended.
 func (k *Tracker) Ended(task int, as flow.Stage) {
 	p := &k.st.Tasks[task]
 	p.Open--

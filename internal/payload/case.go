@@ -52,7 +52,6 @@ func Judge(c *api.Code) (at string, program *api.Checker) {
 	return "", nil
 }
 
-// ExitCodes returns the exit codes with which a checker or interactor accepts and rejects.
 func ExitCodes(c *api.Checker) (accept, reject []int) {
 	accept, reject = []int{0}, []int{1}
 	if c.Style == api.CheckerKattis {

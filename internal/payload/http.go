@@ -94,7 +94,6 @@ func wholeRequest(r *strictjson.Reader, q *Request) {
 // Statuses are ranges of HTTP statuses.
 type Statuses [][2]int
 
-// Has reports whether a status is in one of the ranges.
 func (s Statuses) Has(status int) bool {
 	return slices.ContainsFunc(s, func(r [2]int) bool { return r[0] <= status && status <= r[1] })
 }

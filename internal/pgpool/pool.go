@@ -73,7 +73,6 @@ type mark struct {
 	idled  bool  // idle for longer than the limit before its current use
 }
 
-// markKey is the key of a connection's mark.
 const markKey = "pgpool"
 
 func markOf(c *pgx.Conn) *mark { return c.PgConn().CustomData()[markKey].(*mark) }
@@ -103,13 +102,11 @@ func Open(ctx context.Context, cfg *pgxpool.Config, size int, limits Limits) (*P
 	return p, nil
 }
 
-// Limits returns the limits of the pool's connections.
 func (p *Pool) Limits() Limits { return p.limits }
 
 // Close closes the connections after their uses have ended.
 func (p *Pool) Close() { p.pool.Close() }
 
-// Conn is a connection in use.
 type Conn struct {
 	*pgxpool.Conn
 	pool   *Pool

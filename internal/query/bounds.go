@@ -54,7 +54,6 @@ func (s stages) list() (all []flow.Stage) {
 	return all
 }
 
-// Bounds returns the bounds of the condition.
 func (q *Query) Bounds() Bounds {
 	s := spanOf(q.root)
 	b := Bounds{Since: s.since, Until: s.until, Exact: true}

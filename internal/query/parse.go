@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// The limits of a condition.
 const (
 	MaxLength = 4096 // bytes
 	maxDepth  = 50   // nested parentheses and nots

@@ -32,7 +32,6 @@ const (
 	Removed  Change = "removed"   // the other definition does not have it
 )
 
-// TaskComparison is the comparison of one task.
 type TaskComparison struct {
 	Task            string
 	Change          Change

@@ -81,7 +81,6 @@ type File struct {
 	Source  string // a host file to copy from, used when Content is nil
 }
 
-// Open opens an input, and returns its size and its file mode.
 func (f *File) Open() (io.ReadCloser, int64, fs.FileMode, error) {
 	mode := f.Mode.Perm()
 	if f.Content != nil || f.Source == "" {

@@ -23,7 +23,6 @@ const (
 // Overlap is what happens to a tick while the execution of the previous tick has not ended.
 type Overlap string
 
-// The policies of overlapping.
 const (
 	OverlapSkip     Overlap = "skip"      // it is missed
 	OverlapQueueOne Overlap = "queue_one" // one waits its turn, later ones are missed
@@ -71,7 +70,6 @@ const (
 	mostExceptions = 1000
 )
 
-// Fault is one mistake in a Spec.
 type Fault struct {
 	Path, Message, Fix string
 }
@@ -349,5 +347,4 @@ func (s *Schedule) Due(name string, nominal time.Time) time.Time {
 	return nominal.Add(time.Duration(h.Sum64()%uint64(s.Jitter/time.Millisecond)) * time.Millisecond)
 }
 
-// Location is the zone of the schedule's local times.
 func (s *Schedule) Location() *time.Location { return s.zone }

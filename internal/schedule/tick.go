@@ -29,7 +29,6 @@ type Missed struct {
 // countLimit is where counting of missed times stops: every second of a day is less.
 const countLimit = 100_000
 
-// Fire is a nominal time to fire.
 type Fire struct {
 	Nominal time.Time
 	Why     string

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// attempt answers with the record of one attempt.
 func (c *call) attempt() error {
 	x, err := c.get()
 	if err != nil {

@@ -74,7 +74,6 @@ func (c *call) define() error {
 	return c.json(http.StatusOK, out)
 }
 
-// warnings returns warnings about valid definitions.
 func (c *call) warnings(defs []*definition.Definition) ([]api.FieldError, error) {
 	mentions, err := c.Engine.MentionsOfRetired(c.ctx(), defs)
 	if err != nil || len(mentions) == 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// render returns the API's form of an execution.
 func render(x *flow.Execution) api.Execution {
 	again := x.AsRerun()
 	out := api.Execution{

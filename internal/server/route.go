@@ -42,7 +42,6 @@ type route struct {
 	handle   func(*call) error
 }
 
-// param is one parameter of the query.
 type param struct {
 	name, doc string
 	kind      string // type in JSON Schema: string, integer, boolean
@@ -233,7 +232,6 @@ func (s *Server) noteWorker(r *http.Request, id string, status int) {
 // workersPath is the prefix of calls by workers in other processes.
 const workersPath = "/api/v1/workers/"
 
-// pagePath is the prefix of the web page.
 const pagePath = "/ui/"
 
 // describe writes the OpenAPI document of the routes.

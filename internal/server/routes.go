@@ -38,7 +38,6 @@ var (
 	}
 )
 
-// routes is the whole API.
 func (s *Server) routes() []route {
 	all := executionRoutes()
 	all = append(all, evaluationRoutes()...)

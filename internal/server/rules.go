@@ -43,7 +43,6 @@ func (c *call) rules() error {
 	return c.json(http.StatusOK, list)
 }
 
-// answerRule answers with the state of a rule, or with the problem of err.
 func (c *call) answerRule(err error) error {
 	name := c.r.PathValue("name")
 	var r *automation.Rule

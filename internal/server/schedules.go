@@ -49,7 +49,6 @@ func (c *call) schedules() error {
 	return c.json(http.StatusOK, page)
 }
 
-// answerSchedule answers with the state of a schedule, or with the problem of err.
 func (c *call) answerSchedule(err error) error {
 	name := c.r.PathValue("name")
 	var k store.Schedule

@@ -96,7 +96,6 @@ type Server struct {
 	drain    context.CancelFunc
 }
 
-// New prepares a server.
 func New(o Options) (*Server, error) {
 	if o.Engine == nil {
 		return nil, errors.New("new server: no engine given")

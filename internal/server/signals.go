@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// emission returns the engine's form of an emission.
 func emission(in *api.Emission, chain []string) engine.Emission {
 	return engine.Emission{Rules: chain, Trigger: in.Trigger, Data: in.Data, Key: in.Key, Subject: in.Subject, Source: flow.SourceAPI}
 }
@@ -91,7 +90,6 @@ func (c *call) emitBatch(in *api.EmissionBatch) error {
 	return c.json(http.StatusOK, out)
 }
 
-// renderSignal returns the API's form of a signal.
 func renderSignal(s *flow.Signal) api.Signal {
 	if !json.Valid(s.Data) { // a damaged row must not hide the others of a list
 		s.Data, _ = json.Marshal(string(s.Data))
@@ -100,7 +98,6 @@ func renderSignal(s *flow.Signal) api.Signal {
 		Data: s.Data, Headers: s.Headers, Cause: s.Cause.String(), Rules: s.Rules, Replayed: s.Replayed}
 }
 
-// loadSignal loads the signal named in the path.
 func (c *call) loadSignal() (flow.Signal, error) {
 	id, err := idNamed("signal", flow.SignalPrefix, c.r.PathValue("id"))
 	if err != nil {

@@ -49,7 +49,6 @@ func (c *call) evaluate() error {
 	return inBody(c.accept(sub, max(wait, min(time.Duration(in.Wait), maxWait))))
 }
 
-// evaluation returns the engine's form of an evaluation.
 func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 	code, err := json.Marshal(in.Code)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// Fault is one fault of a Hook.
 type Fault struct {
 	Field   string // in documents: signed, timestamp
 	Message string
@@ -17,7 +16,6 @@ type Fault struct {
 // mostTolerance bounds Tolerance: a request can be replayed for as long as its time is accepted.
 const mostTolerance = 24 * time.Hour
 
-// Check returns the faults of a hook.
 func (h *Hook) Check() (faults []Fault) {
 	fault := func(field, message, fix string) { faults = append(faults, Fault{field, message, fix}) }
 	if h.Tolerance < 0 || h.Tolerance > mostTolerance {

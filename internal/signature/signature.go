@@ -81,7 +81,6 @@ type Delivery struct {
 	Sum [sha256.Size]byte
 }
 
-// The reasons of refusals.
 const (
 	Missing  = "missing"  // the signature, time or id is not there
 	Garbled  = "garbled"  // one of them does not have the scheme's form

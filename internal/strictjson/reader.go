@@ -50,7 +50,6 @@ type Error struct {
 // Error writes the problems on one line.
 func (e *Error) Error() string { return strings.ReplaceAll(e.Problems.Error(), "\n", "; ") }
 
-// Unwrap returns the problems.
 func (e *Error) Unwrap() error { return e.Problems }
 
 // Decode reads src, which is one JSON value, into what out points to. file names src in problems; if it is empty, problems have no lines

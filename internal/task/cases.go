@@ -164,7 +164,6 @@ func (b *batch) caseLimits(c *api.Case) runtime.Limits {
 	return l
 }
 
-// run runs one case and judges it.
 func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) (enforcement string, err error) {
 	limits := b.caseLimits(c)
 	limits.Overrun = b.overrun()

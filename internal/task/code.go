@@ -47,7 +47,6 @@ type Code struct {
 	shell  bool // see Shell
 }
 
-// NewCode checks the options.
 func NewCode(o CodeOptions) (*Code, error) {
 	if len(o.Runtimes) == 0 {
 		return nil, errors.New("new code handler: at least one runtime is required")
@@ -94,7 +93,6 @@ type evaluation struct {
 	syntax  string      // the result of the check
 }
 
-// Run implements Handler.
 func (c *Code) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	e := evaluation{Code: c, task: t}
 	if err := e.prepare(ctx); err != nil {

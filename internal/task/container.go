@@ -36,7 +36,6 @@ func NewContainer(o CodeOptions) (*Container, error) {
 	return &Container{code}, nil
 }
 
-// Offers implements Advertiser.
 func (c *Container) Offers() []string {
 	return append(c.code.runtimes(), flow.OfferRuntime(payload.AnyContainer))
 }
@@ -50,7 +49,6 @@ func (c *Code) runtimes() []string {
 	return all
 }
 
-// Run implements Handler.
 func (c *Container) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	asked, err := payload.Container(t.Payload)
 	if err != nil {
@@ -75,7 +73,6 @@ func (c *Container) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	return nil, failure(result, output)
 }
 
-// Outlived implements Lasting.
 func (c *Container) Outlived(ctx context.Context) ([]flow.AttemptID, error) {
 	var all []flow.AttemptID
 	for _, k := range c.keepers() {
@@ -94,7 +91,6 @@ func (c *Container) Outlived(ctx context.Context) ([]flow.AttemptID, error) {
 	return all, nil
 }
 
-// Settle implements Lasting.
 func (c *Container) Settle(kept []flow.AttemptID) {
 	labels := make([]runtime.Labels, len(kept))
 	for i, k := range kept {

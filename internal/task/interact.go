@@ -69,7 +69,6 @@ func (s *stream) Write(p []byte) (int, error) {
 	return s.then.Write(p)
 }
 
-// Read waits for data.
 func (s *stream) Read(p []byte) (int, error) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

@@ -346,7 +346,6 @@ func (l *Languages) Added() []string { return slices.Concat(l.added, l.found) }
 // Configured lists those of them that the configuration adds; the others are recipes whose tool this host has.
 func (l *Languages) Configured() []string { return l.added }
 
-// Set is the languages' names.
 func (l *Languages) Set() language.Set { return l.set }
 
 // Found is the state of a language on this host.
@@ -424,7 +423,6 @@ func (l *Languages) Taken(c *api.Code) []string {
 	return p.taken(p.fileOf(c.Source))
 }
 
-// Profiles lists all profiles.
 func (l *Languages) Profiles() []*Profile {
 	var all []*Profile
 	for _, name := range l.set.Names() {

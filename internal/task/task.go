@@ -25,7 +25,6 @@ type Handler interface {
 // Func is a Handler that consists of one function.
 type Func func(ctx context.Context, t *Task) (json.RawMessage, error)
 
-// Run calls f.
 func (f Func) Run(ctx context.Context, t *Task) (json.RawMessage, error) { return f(ctx, t) }
 
 // Instant is implemented by handlers that never wait: the worker runs them without a separate goroutine, and reports their
@@ -130,7 +129,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Errorf returns a failure with the given code.
 func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

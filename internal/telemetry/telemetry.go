@@ -57,7 +57,6 @@ const (
 	SpanReport  = "pawl.report"  // worker: from the end to its acknowledgement, that is, the engine's commit
 )
 
-// MetricPrefix is the prefix of Pawl's own metrics.
 const MetricPrefix = "pawl_"
 
 // attributePrefix is the prefix of a span's attributes: pawl.execution, pawl.queue.

@@ -16,7 +16,6 @@ import (
 // Tracer makes spans. A nil Tracer makes none, at no cost. It is safe for concurrent use.
 type Tracer struct{ tracer trace.Tracer }
 
-// NewTracer returns a Tracer for an OpenTelemetry provider.
 func NewTracer(p trace.TracerProvider) *Tracer {
 	return &Tracer{p.Tracer("github.com/pawl-run/pawl")}
 }
@@ -63,7 +62,6 @@ func (t *Tracer) beneath(ctx context.Context, name string, from time.Time, attri
 	return &Span{t, span}
 }
 
-// Child starts a span beneath s.
 func (s *Span) Child(name string, attributes ...slog.Attr) *Span {
 	if s == nil {
 		return nil
@@ -83,14 +81,12 @@ func (s *Span) Traceparent() string {
 	return fmt.Sprintf("00-%s-%s-%s", c.TraceID(), c.SpanID(), c.TraceFlags()&trace.FlagsSampled)
 }
 
-// Set adds attributes.
 func (s *Span) Set(attributes ...slog.Attr) {
 	if s != nil {
 		s.span.SetAttributes(converted(attributes)...)
 	}
 }
 
-// Fail marks the span as failed.
 func (s *Span) Fail(why string) {
 	if s != nil {
 		s.span.SetStatus(codes.Error, why)
@@ -104,7 +100,6 @@ func (s *Span) End() {
 	}
 }
 
-// EndAt ends the span at a time.
 func (s *Span) EndAt(at time.Time) {
 	if s != nil {
 		s.span.End(trace.WithTimestamp(at))

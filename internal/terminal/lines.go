@@ -110,7 +110,6 @@ func (l *Lines) one(path string, n *Node) {
 	l.changes = append(l.changes, change{at, line})
 }
 
-// Say writes a line.
 func (l *Lines) Say(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,6 @@ type View interface {
 // descriptor is what a file has and a buffer has not.
 type descriptor interface{ Fd() uintptr }
 
-// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(descriptor)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -61,7 +61,6 @@ type Worker struct {
 	changed   sync.Cond // signals a change of free, requested, saturated or the result of awaitSlots' room
 }
 
-// New checks the options.
 func New(o Options) (*Worker, error) {
 	if o.Handoff == nil || len(o.Handlers) == 0 {
 		return nil, errors.New("new worker: a hand-off and at least one handler are required")

@@ -53,7 +53,6 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the directory.
 func (s *Store) Close() error { return s.root.Close() }
 
 // Sweep implements blob.Sweeper: it removes files that were being written when a process died.

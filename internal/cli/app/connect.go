@@ -207,7 +207,6 @@ func (a *App) WithClient(ctx context.Context, m mode, do func(context.Context, *
 	return err
 }
 
-// Current is the current connection.
 func (s *Session) Current() *client.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()

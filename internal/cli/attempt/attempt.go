@@ -25,7 +25,6 @@ type Recorded struct {
 	Log   *slog.Logger                  // the worker's log; nil: none
 }
 
-// End is how an attempt ended.
 type End struct {
 	Stage flow.Stage
 	flow.Outcome

@@ -72,7 +72,6 @@ func DescribeSchedule(ctx context.Context, a *app.App, s *app.Session, name stri
 	return nil
 }
 
-// WhySchedule explains the state of a schedule.
 func WhySchedule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.WhySchedule(ctx, name)
 	return output.Show(a.Out, f, w, err, func() { output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock) })

@@ -46,7 +46,6 @@ func WhySignal(ctx context.Context, a *app.App, s *app.Session, id, rule string,
 	})
 }
 
-// WhyRule explains the state of a rule.
 func WhyRule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.WhyRule(ctx, name)
 	return output.Show(a.Out, f, w, err, func() { output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock) })

@@ -38,7 +38,6 @@ type Setting struct {
 // Flag is the setting's flag, without the dashes in front.
 func (s *Setting) Flag() string { return strings.ReplaceAll(s.key, "_", "-") }
 
-// Variable is the setting's environment variable.
 func (s *Setting) Variable() string { return "PAWL_" + strings.ToUpper(s.key) }
 
 const defaultListen = "127.0.0.1:7411"
@@ -108,7 +107,6 @@ type Config struct {
 	profiles  *yaml.Node      // the file's profiles as written; nil: none
 }
 
-// Text is a setting's text.
 func (c *Config) Text(key string) string { return c.Values[key] }
 
 // List is the items of a setting with commas.
@@ -147,7 +145,6 @@ func (c *Config) Warm(stays bool) int {
 	return 0
 }
 
-// Duration is a setting that is a duration.
 func (c *Config) Duration(key string) time.Duration {
 	d, _ := duration.Parse(c.Values[key]) // checked by Load
 	return d
@@ -400,7 +397,6 @@ func (c *Config) Print() string {
 	return b.String()
 }
 
-// Tokens are the tokens that the server accepts.
 func (c *Config) Tokens() []string {
 	if t := c.Text("token"); t != "" {
 		return []string{t}

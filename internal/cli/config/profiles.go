@@ -199,7 +199,6 @@ func limitsIn(n *yaml.Node) (api.CodeLimits, error) {
 	return LimitsFrom(given)
 }
 
-// LimitsFrom reads limits from texts.
 func LimitsFrom(given map[string]string) (api.CodeLimits, error) {
 	fields := map[string]any{}
 	for k, v := range given {

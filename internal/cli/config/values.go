@@ -232,7 +232,6 @@ func checkListen(s string) error {
 // InStore is the value of the setting blobs for the database of the executions.
 const InStore = "store"
 
-// IsBucket reports whether a blob location is an S3 bucket.
 func IsBucket(place string) bool { return strings.HasPrefix(place, "s3://") }
 
 // CheckBlobs returns an error if a value is not valid for the setting blobs.

@@ -29,7 +29,6 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// debugOptions are the flags of pawl debug.
 type debugOptions struct {
 	task        string
 	attempt     int

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// replayOptions are the flags of pawl replay.
 type replayOptions struct {
 	at         int64
 	definition string

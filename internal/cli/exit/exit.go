@@ -32,7 +32,6 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns the inner error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Usagef returns an error about the use of a command.

@@ -30,7 +30,6 @@ type options struct {
 	format            output.Format
 }
 
-// Command is `pawl grade`.
 func Command(a *app.App) *cobra.Command {
 	var o options
 	c := &cobra.Command{

@@ -253,7 +253,6 @@ func functional(l line, input, output string) (api.Case, error) {
 	return api.Case{Call: call}, nil
 }
 
-// functionName is the function that the cases call.
 func functionName(l line) (string, error) {
 	raw := l.fields["metadata"]
 	if text := ""; json.Unmarshal(raw, &text) == nil {
@@ -300,7 +299,6 @@ func (t *task) code(program string, limits api.CodeLimits) api.Code {
 	return c
 }
 
-// passed reports, from the result of its run, whether a program of the task has passed.
 func (t *task) passed(verdict string, r *api.CodeResult) bool {
 	return verdict == api.VerdictOK && (len(t.cases) > 0 || string(r.Result) == `"passed"`)
 }

@@ -95,7 +95,6 @@ func (r *results) read(samples []*sample) error {
 	return nil
 }
 
-// add writes the result of a sample.
 func (r *results) add(e entry) error {
 	if e.Passed == nil {
 		r.tries[e.Key]++

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// ScoresCommand is `pawl scores`.
 func ScoresCommand(a *app.App) *cobra.Command {
 	var label string
 	var q client.ScoreQuery

@@ -27,7 +27,6 @@ type BlobPlaces struct {
 	closers    []io.Closer
 }
 
-// Close closes all opened stores.
 func (h *BlobPlaces) Close() error {
 	var all error
 	for _, c := range h.closers {
@@ -130,7 +129,6 @@ func (h *BlobPlaces) add(s closingStore, err error) error {
 	return nil
 }
 
-// Sweep implements blob.Sweeper.
 func (h *BlobPlaces) Sweep(ctx context.Context) error {
 	if sweeper, ok := h.Store.(blob.Sweeper); ok {
 		return sweeper.Sweep(ctx)

@@ -372,7 +372,6 @@ func SQLitePath(dsn, dir string) string {
 // countedUnfinished is where the count of unfinished executions stops.
 const countedUnfinished = 1000
 
-// UnfinishedText is the text for a result of CountUnfinished.
 func UnfinishedText(n int) string {
 	if n >= countedUnfinished {
 		return "1,000 or more unfinished executions"

@@ -19,7 +19,6 @@ type Parts struct {
 	log   *slog.Logger
 }
 
-// NewParts returns parts with none started.
 func NewParts(log *slog.Logger) *Parts {
 	group, ended := errgroup.WithContext(context.Background())
 	return &Parts{group, ended, log}

@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// OpenPostgres opens the database.
 func OpenPostgres(ctx context.Context, dsn string, o postgres.Options) (*postgres.Store, error) {
 	o.Limits = DatabaseLimits()
 	s, err := postgres.Open(ctx, dsn, o)

@@ -75,7 +75,6 @@ func (l *Selection) Any() bool {
 	return len(l.Status)+len(l.Labels)+len(l.Verdicts) > 0 || l.Action+l.Workflow+l.RerunOf+l.RetryOf+l.Since+l.Until+l.Where != ""
 }
 
-// Filter is the selection as a filter of the client.
 func (l *Selection) Filter() (client.Filter, error) {
 	if err := CheckLimit(l.Limit); err != nil {
 		return client.Filter{}, err
@@ -134,7 +133,6 @@ func (l *Options) Pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.E
 	return all, nil
 }
 
-// CheckLimit refuses a --limit below 1.
 func CheckLimit(n int) error {
 	if n < 1 {
 		return exit.Usagef("--limit %d: give a number of 1 or more", n)

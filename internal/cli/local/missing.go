@@ -59,7 +59,6 @@ func MissingLabels(a *app.App, where string, wanted map[string]string) error {
 		where, flow.LabelText(missing), flow.LabelText(wanted))
 }
 
-// missingLabelsOf is MissingLabels for a definition and each of its tasks.
 func missingLabelsOf(a *app.App, d *definition.Definition) error {
 	all := []error{MissingLabels(a, string(d.Kind)+" "+d.Name, d.Settings.WorkerLabels)}
 	if d.Workflow != nil {

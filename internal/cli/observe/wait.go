@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// waitOptions are the flags of `pawl wait`.
 type waitOptions struct {
 	label   string
 	after   string

@@ -111,7 +111,6 @@ func keptMessages(ctx context.Context, a *app.App, do brokerrpc.DeadAction, f ou
 	return nil
 }
 
-// openBroker connects to the broker of the settings.
 func openBroker(ctx context.Context, a *app.App) (brokerrpc.Broker, error) {
 	url := a.Config.Text("broker")
 	if url == "" {

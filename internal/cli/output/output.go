@@ -94,7 +94,6 @@ type Table struct {
 	columns int // the number of columns that are shown; 0: all
 }
 
-// Titled is a table with the titles of its columns.
 func Titled(titles ...string) *Table {
 	t := &Table{}
 	t.Row(titles...)
@@ -111,7 +110,6 @@ func Listing(f Format, columns int, titles ...string) *Table {
 	return t
 }
 
-// Row adds a row.
 func (t *Table) Row(cells ...string) {
 	if t.columns > 0 {
 		cells = cells[:t.columns]

@@ -33,7 +33,6 @@ func Printf(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, format, cleaned...)
 }
 
-// CleanLines cleans each line of a text.
 func CleanLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

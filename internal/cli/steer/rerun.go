@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/submit"
 )
 
-// rerunOptions are the flags of pawl rerun.
 type rerunOptions struct {
 	submit.RunOptions // only input and set are used
 	failed            bool

@@ -26,7 +26,6 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// evalOptions are the flags of `pawl eval`.
 type evalOptions struct {
 	language string
 	stdin    string

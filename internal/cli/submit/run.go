@@ -26,7 +26,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// RunOptions are the flags of `pawl run`.
 type RunOptions struct {
 	Input   string
 	Set     []string
@@ -246,7 +245,6 @@ func WithFields(input []byte, set []string) (json.RawMessage, error) {
 	return b, nil
 }
 
-// setField applies one --set.
 func setField(fields map[string]any, s string) error {
 	path, text, ok := strings.Cut(s, "=")
 	names := strings.Split(path, ".")

@@ -28,7 +28,6 @@ const (
 	Logs Line = "log"
 )
 
-// Lines lists all lines.
 func Lines() []Line { return []Line{Asks, Tells, Logs} }
 
 var (
@@ -80,7 +79,6 @@ const (
 	DropDead                      // deletes them
 )
 
-// DeadLetter is a message that was dead-lettered.
 type DeadLetter struct {
 	ID     string
 	Line   Line

@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
-// blobCall is the body of a call about a blob.
 type blobCall struct {
 	Execution flow.ID `json:"execution"`
 	Attempt   int     `json:"attempt"`

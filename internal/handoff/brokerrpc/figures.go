@@ -89,7 +89,6 @@ func (g *gauge) heard(session flow.ID) {
 	g.met[session] = time.Now()
 }
 
-// Figures returns the latest figures.
 func (s *Server) Figures() Figures {
 	s.gauge.mu.Lock()
 	defer s.gauge.mu.Unlock()

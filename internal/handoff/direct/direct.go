@@ -24,7 +24,6 @@ type carrying struct {
 
 type embedded struct{ handoff.Handoff }
 
-// Calls implements handoff.Concurrent.
 func (e embedded) Calls() int { return handoff.Calls(e.Handoff) }
 
 func (e embedded) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {

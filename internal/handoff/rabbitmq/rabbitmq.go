@@ -31,7 +31,6 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Options configure a transport.
 type Options struct {
 	// URL is amqp://[user:password@]host[:port][/vhost], or amqps:// for TLS. ?namespace=NAME separates several
 	// installations in one vhost, addr=host[:port] names another node of the same cluster, and cacertfile, certfile,

@@ -67,7 +67,6 @@ func (b *replyQueue) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// Next implements brokerrpc.ReplyQueue.
 func (b *replyQueue) Next(ctx context.Context) ([]byte, error) {
 	for {
 		if b.deliveries == nil {

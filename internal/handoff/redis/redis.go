@@ -30,7 +30,6 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/brokerrpc"
 )
 
-// Options configure a transport.
 type Options struct {
 	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS. ?namespace=NAME separates several installations
 	// on one Redis. &master_set=NAME makes the URL that of a sentinel, and &addr=HOST:PORT, which may be repeated, names
@@ -141,7 +140,6 @@ func (f *Broker) key(name string) string { return f.prefix + name }
 
 func (f *Broker) line(l brokerrpc.Line) string { return f.key(string(l)) }
 
-// do runs one command.
 func (f *Broker) do(ctx context.Context, words ...string) rueidis.RedisResult {
 	b := f.client.B().Arbitrary(words[0])
 	if len(words) > 1 {

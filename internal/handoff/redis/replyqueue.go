@@ -46,7 +46,6 @@ func (f *Broker) ReplyQueue(ctx context.Context) (brokerrpc.ReplyQueue, error) {
 
 func (b *replyQueue) Name() string { return b.name }
 
-// Next implements brokerrpc.ReplyQueue.
 func (b *replyQueue) Next(ctx context.Context) ([]byte, error) {
 	for len(b.waiting) == 0 {
 		if err := b.touch(ctx); err != nil {
@@ -128,7 +127,6 @@ func after(id string) string {
 	return fmt.Sprintf("%s-%d", ms, n+1)
 }
 
-// Close implements brokerrpc.ReplyQueue.
 func (b *replyQueue) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

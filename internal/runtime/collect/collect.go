@@ -22,7 +22,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// Bounds of one collection.
 const (
 	MaxFiles   = 1000
 	MaxDepth   = 32

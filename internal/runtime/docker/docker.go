@@ -85,10 +85,8 @@ func New(o Options) (runtime.Runtime, error) {
 	return r, nil
 }
 
-// Name returns "docker".
 func (r *Runtime) Name() string { return Name }
 
-// Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
 // Imaged marks a backend whose programs come from images.
@@ -105,7 +103,6 @@ func (r *Runtime) Close() error {
 	return r.engine.Close()
 }
 
-// Start creates a container and starts it.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	if err := spec.CheckContainer(r.options.Image); err != nil {
 		return nil, err

@@ -107,7 +107,6 @@ func (r *Runtime) left(ctx context.Context) ([]container.Summary, error) {
 	return all, nil
 }
 
-// Settle implements runtime.Keeper.
 func (r *Runtime) Settle(kept []runtime.Labels) {
 	r.mu.Lock()
 	r.heirs = heirs{settled: true, kept: kept, until: time.Now().Add(takeUpWithin)}
@@ -151,7 +150,6 @@ func carries(have map[string]string, want runtime.Labels) bool {
 	return true
 }
 
-// Resume implements runtime.Keeper.
 func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	spec.Limits = spec.Limits.Or(runtime.DefaultLimits())
 	return r.begin(ctx, spec, (*run).resume)

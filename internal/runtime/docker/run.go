@@ -62,7 +62,6 @@ func (n *run) Wait() runtime.Result {
 	return n.result
 }
 
-// Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
 // Terminate has the engine's init forward a SIGTERM to the program, and kills the container after the grace period.

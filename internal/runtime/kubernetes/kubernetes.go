@@ -27,7 +27,6 @@ import (
 // Name is the backend's name for users.
 const Name = "kubernetes"
 
-// Options configure New.
 type Options struct {
 	// Kubeconfig names one kubeconfig file, or several separated as in PATH; empty: the cluster that this process runs in,
 	// else KUBECONFIG, else ~/.kube/config.
@@ -120,10 +119,8 @@ func New(o Options) (*Runtime, error) {
 	return r, nil
 }
 
-// Name returns "kubernetes".
 func (r *Runtime) Name() string { return Name }
 
-// Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
 // Imaged marks a backend whose programs come from images.

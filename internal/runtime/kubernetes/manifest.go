@@ -35,7 +35,6 @@ const (
 	annotationExpires = "run.pawl.expires" // seconds since 1970; any worker may delete the pod after that
 )
 
-// The containers of a pod.
 const (
 	keeperName = "keeper"
 	mainName   = "main"

@@ -123,7 +123,6 @@ func labelsOf(pod *v1.Pod) runtime.Labels {
 	return labels
 }
 
-// Settle implements runtime.Keeper.
 func (r *Runtime) Settle(kept []runtime.Labels) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +166,6 @@ func carries(pod *v1.Pod, want runtime.Labels) bool {
 	return true
 }
 
-// Resume implements runtime.Keeper.
 func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	spec.Limits = spec.Limits.Or(r.options.Defaults)
 	n := newRun(r, spec)

@@ -77,7 +77,6 @@ func (n *run) Wait() runtime.Result {
 	return n.result
 }
 
-// Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
 // Terminate has process 1 send SIGTERM to the program, and kill it after the grace period, even if no worker is connected by then.

@@ -53,10 +53,8 @@ func New(o Options) (runtime.Runtime, error) {
 	}, nil
 }
 
-// Name returns "process".
 func (r *Runtime) Name() string { return Name }
 
-// Isolation returns runtime.None.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.None }
 
 // Diagnose describes the backend; a process can always be started.
@@ -106,7 +104,6 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	return n, nil
 }
 
-// placeFiles writes the inputs to dir.
 func placeFiles(dir string, spec runtime.Spec) error {
 	var total int64
 	for _, f := range spec.Files {

@@ -47,7 +47,6 @@ func (n *run) Wait() runtime.Result {
 	return n.result
 }
 
-// Kill ends the run unless it has ended.
 func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
 // Terminate sends SIGTERM to the program, and kills it after the grace period.

@@ -68,7 +68,6 @@ func (s *Set[R]) Close() bool {
 	return true
 }
 
-// Closed reports whether Close was called.
 func (s *Set[R]) Closed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,6 @@ const (
 	Gone     = "gone"     // the client disconnected before the end
 )
 
-// Outcomes lists all outcomes.
 func Outcomes() []string { return []string{Answered, Accepted, Declined, Late, Broken, Gone} }
 
 // ErrLate means that the client's time is up, or that the server is stopping, and there is no result yet.
@@ -77,7 +76,6 @@ func (r *Refused) Error() string {
 	return r.Errors[0].String()
 }
 
-// Refuse returns a Refused with one error.
 func Refuse(path, value, message, fix string) *Refused {
 	return &Refused{http.StatusUnprocessableEntity, []api.FieldError{{Path: path, Value: value, Message: message, Fix: fix}}}
 }
@@ -91,14 +89,12 @@ type Shell struct {
 	Places map[string]string
 }
 
-// Options are the options of a wire.
 type Options struct {
 	Pawl
 	Count     func(outcome string)
 	Languages []language.Name // languages that the server knows; workers may have others
 }
 
-// Shell returns a shell for the wire with a name.
 func (o Options) Shell(wire string, places map[string]string) Shell {
 	return Shell{Pawl: o.Pawl, Wire: wire, Count: o.Count, Places: places}
 }
@@ -272,7 +268,6 @@ func (s *Shell) output(ctx context.Context, x *api.Execution, d *Done) error {
 	return nil
 }
 
-// Contents returns the bytes of a result file.
 func (s *Shell) Contents(ctx context.Context, id string, f api.ResultFile) ([]byte, error) {
 	switch {
 	case f.Content != nil:

@@ -105,7 +105,6 @@ var engineFigures = []engineFigure{
 	level("workers_waiting", "Workers that wait for work.", func(s engine.Stats) int { return s.Takers }),
 }
 
-// engineDistributions are the engine's histograms.
 var engineDistributions = []struct {
 	desc *prometheus.Desc
 	read func(*engine.Distributions) *telemetry.Distribution
@@ -138,7 +137,6 @@ var (
 
 var buildInfo = described("build_info", "Which version this is; always 1.", "version")
 
-// New returns the metrics of an engine.
 func New(o Options) *Metrics {
 	m := &Metrics{
 		options: o,

@@ -87,7 +87,6 @@ func (c *Class) start() *method {
 	return nil
 }
 
-// Read reads a class file.
 func Read(file []byte) (Class, error) {
 	r := reader{rest: file}
 	if r.u4() != 0xcafebabe {

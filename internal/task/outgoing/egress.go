@@ -43,7 +43,6 @@ var errRefusedAddress = errors.New("address refused")
 
 const mostRedirects = 10
 
-// NewEgress checks the options.
 func NewEgress(o EgressOptions) (*Egress, error) {
 	e := &Egress{options: o}
 	for _, a := range o.Allow {

@@ -43,7 +43,6 @@ type response struct {
 	BodyBase64 []byte `json:"body_base64,omitempty" doc:"Bytes in base64, if the body is not UTF-8"`
 }
 
-// Run implements Handler.
 func (h HTTP) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	r, err := payload.HTTP(t.Payload)
 	if err != nil {

@@ -34,7 +34,6 @@ type LLM struct {
 	keys secret.Grants
 }
 
-// NewLLM checks the options.
 func NewLLM(o LLMOptions) (*LLM, error) {
 	keys, err := secret.Parse(o.Keys)
 	if err != nil {
@@ -63,7 +62,6 @@ const (
 	mostChatBytes = 10 << 20
 )
 
-// Run implements Handler.
 func (l *LLM) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	c, err := payload.LLM(t.Payload)
 	if err != nil {

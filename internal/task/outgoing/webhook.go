@@ -31,7 +31,6 @@ type Webhook struct {
 	secrets secret.Grants
 }
 
-// NewWebhook checks the options.
 func NewWebhook(o WebhookOptions) (*Webhook, error) {
 	secrets, err := secret.Parse(o.Secrets)
 	if err != nil {
@@ -50,7 +49,6 @@ type delivered struct {
 	Status int    `json:"status" doc:"HTTP status that the receiver answered"`
 }
 
-// Run implements Handler.
 func (h *Webhook) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	n, err := payload.Webhook(t.Payload)
 	if err != nil {

@@ -40,7 +40,6 @@ type Client struct {
 	known map[string]known
 }
 
-// login is the credentials for one registry.
 type login struct{ user, password string }
 
 type known struct {

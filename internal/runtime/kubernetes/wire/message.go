@@ -111,10 +111,8 @@ func (f *Failure) fields(c *coder) {
 	text(c, &f.Text)
 }
 
-// Phase is the progress of a run.
 type Phase string
 
-// The phases, in their order.
 const (
 	Waiting Phase = "waiting" // process 1 has not started
 	Ready   Phase = "ready"   // for an order

@@ -24,7 +24,6 @@ const (
 	Temp     = "/tmp"
 )
 
-// Kind is the type of a frame.
 type Kind byte
 
 const (
@@ -47,7 +46,6 @@ const (
 	Ended   Kind = 'E' // process 1: Report
 )
 
-// Frame is one message.
 type Frame struct {
 	Kind   Kind
 	Offset int64
@@ -76,10 +74,8 @@ func Write(w io.Writer, f Frame) error {
 	return err
 }
 
-// WriteMessage sends a message as one frame.
 func WriteMessage(w io.Writer, kind Kind, m Message) error { return Write(w, Pack(kind, 0, m)) }
 
-// Read receives one frame.
 func Read(r io.Reader) (Frame, error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {

@@ -39,7 +39,6 @@ const (
 	batchText = 64 << 20
 )
 
-// New returns the wire.
 func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"source": "source_code", "language": "language_id", "flags": "compiler_options", "std": "compiler_options", "args": "command_line_arguments",
@@ -165,7 +164,6 @@ func queried(r *http.Request) (q query, err error) {
 	return q, err
 }
 
-// create accepts one submission.
 func (s *wire) create(w http.ResponseWriter, r *http.Request) {
 	q, err := queried(r)
 	var raw json.RawMessage
@@ -317,7 +315,6 @@ func (s *wire) find(ctx context.Context, token string) (*api.Execution, error) {
 	return x, nil
 }
 
-// show answers with one submission.
 func (s *wire) show(w http.ResponseWriter, r *http.Request) {
 	q, err := queried(r)
 	if err != nil {

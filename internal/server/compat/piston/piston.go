@@ -21,7 +21,6 @@ import (
 // Name is the wire's name in settings, paths and metrics.
 const Name = "piston"
 
-// New returns the wire.
 func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"source": "files[0].content", "limits.wall": "run_timeout", "limits.cpu": "run_cpu_time", "limits.memory": "run_memory_limit",

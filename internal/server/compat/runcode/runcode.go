@@ -20,7 +20,6 @@ import (
 // Name is the wire's name in settings, paths and metrics.
 const Name = "run_code"
 
-// New returns the wire.
 func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"source": "code", "limits.wall": "run_timeout", "limits.memory": "memory_limit_MB", "compile_limits.wall": "compile_timeout", "collect": "fetch_files",
@@ -55,7 +54,6 @@ type answer struct {
 	Files         map[string]string `json:"files"`
 }
 
-// The statuses of a request.
 const (
 	success      = "Success"
 	failed       = "Failed"

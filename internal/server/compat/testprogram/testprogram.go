@@ -19,7 +19,6 @@ import (
 // Name is the wire's name in settings, paths and metrics.
 const Name = "test_program"
 
-// New returns the wire.
 func New(o compat.Options) http.Handler {
 	s := &wire{o.Shell(Name, map[string]string{
 		"files": "program", "source": "program", "limits.wall": "max_execution_time", "cases": "tests",
