@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// Mode is how two texts are compared.
 type Mode string
 
 // The modes, from the strictest to the most lenient: texts that one mode accepts are accepted by all after it.
@@ -27,7 +26,6 @@ func Modes() []Mode { return []Mode{Exact, Trimmed, Tokens, Numeric} }
 // DefaultTolerance is the absolute and relative tolerance of Numeric if neither is given.
 const DefaultTolerance = 1e-6
 
-// Rule says how outputs are compared.
 type Rule struct {
 	Mode Mode
 	// Absolute and Relative are the tolerances of a number: by its difference, and by its difference in relation to

@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// Limits on the size of a document.
 const (
 	maxName        = 100
 	maxTasks       = 10_000

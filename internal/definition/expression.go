@@ -70,7 +70,6 @@ type facts struct {
 	status, survives bool
 }
 
-// EvalError is the error of an expression that could not be evaluated.
 type EvalError struct {
 	Field      string
 	Expression string

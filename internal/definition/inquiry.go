@@ -217,7 +217,6 @@ func (v *value) known(kind flow.Kind, required string) *value {
 	return known
 }
 
-// drop removes members by name.
 func (v *value) drop(names ...string) {
 	v.fields = slices.DeleteFunc(v.fields, func(f field) bool { return slices.Contains(names, f.name) })
 }

@@ -22,7 +22,6 @@ const (
 
 var stageNames = [...]string{"", "requested", "", "scheduled", "provisioning", "running", "completed", "failed", "cancelled", "timed_out"}
 
-// Stages lists every stage in order.
 func Stages() []Stage {
 	return []Stage{Requested, Scheduled, Provisioning, Running, Completed, Failed, Cancelled, TimedOut}
 }

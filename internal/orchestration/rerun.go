@@ -98,7 +98,6 @@ type Reused struct {
 	Past
 }
 
-// RerunPlan is what a rerun will do.
 type RerunPlan struct {
 	Tasks  []Planned // in document order
 	Reuses []Reused

@@ -106,7 +106,6 @@ func (p *Progress) Unexplained() bool {
 	return p.Failed+p.TimedOut > 0 || p.Cancelled > 1
 }
 
-// State is the stored state of a workflow execution.
 type State struct {
 	// Tasks has the indexes of Workflow.Tasks.
 	Tasks []Progress

@@ -34,7 +34,6 @@ type Fire struct {
 	Why     string
 }
 
-// Plan is the plan for the nominal times that have passed.
 type Plan struct {
 	Fire   []Fire
 	Missed []Missed

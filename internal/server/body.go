@@ -34,7 +34,6 @@ const (
 	hookPart  = 16 << 10
 )
 
-// budget counts bytes in use.
 type budget struct {
 	limit int64
 	first int64 // size of the first part in which a body is read

@@ -49,7 +49,6 @@ const (
 	hookGuessing    = "guessing"
 )
 
-// hookError is the refusal of a request to a webhook.
 type hookError struct {
 	reason  string
 	problem *api.Problem // the answer to the sender

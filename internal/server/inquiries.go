@@ -14,7 +14,6 @@ import (
 
 var inquiryStates = []string{api.InquiryOpen, api.InquiryAnswered, api.InquiryExpired, api.InquiryWithdrawn}
 
-// allInquiries selects inquiries in any state.
 const allInquiries = "all"
 
 func inquiryRoutes() []route {

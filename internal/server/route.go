@@ -234,7 +234,6 @@ const workersPath = "/api/v1/workers/"
 
 const pagePath = "/ui/"
 
-// describe writes the OpenAPI document of the routes.
 func describe(routes []route, version string) ([]byte, error) {
 	s := newSchemas(routes)
 	d := &huma.OpenAPI{

@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// renderSchedule makes the API's form of a schedule.
 func renderSchedule(k *store.Schedule, d *definition.Definition) api.Schedule {
 	out := api.Schedule{Name: k.Name, Version: k.Version, Action: d.Schedule.Run.ActionText(), When: d.Schedule.Cron, Zone: d.Schedule.Location().String(),
 		Next: moment(k.Next), Due: moment(k.Due), Last: moment(k.Last), PausedAt: moment(k.PausedAt), Reason: k.Reason}

@@ -36,7 +36,6 @@ func (c *call) emit(in *api.Emission) error {
 	return c.emitted(all[0], all[0].Err)
 }
 
-// emitted answers with the result for one signal.
 func (c *call) emitted(v engine.Emitted, err error) error {
 	if err != nil {
 		return fmt.Errorf("emit: %w", err)

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Field is a header of a signed request.
 type Field struct{ Name, Value string }
 
 // Sign returns the headers with which Verify accepts a request. The id is omitted if the scheme has no header for it: Stripe and

@@ -66,7 +66,6 @@ type Hook struct {
 	User      string        // with scheme Basic; "": any, because the password is the secret
 }
 
-// Header is the headers of a request, as in net/http.
 type Header = map[string][]string
 
 // Delivery is what is known about a verified request.

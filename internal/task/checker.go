@@ -71,7 +71,6 @@ func (b *batch) check(ctx context.Context, c *api.Case, r *api.CaseResult, input
 	return nil
 }
 
-// check runs the checker once.
 func (j *judge) check(ctx context.Context, input, output, expected runtime.File) (opinion, error) {
 	output.Path, output.Mode = payload.CheckOutput, 0o644
 	stdout := &head{most: caseStderr}

@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// CodeOptions configures the handler of kind "code".
 type CodeOptions struct {
 	// Runtimes are the runtimes that a submission may name; the first is the default. An operator who lists one without
 	// isolation trusts every client that may submit.

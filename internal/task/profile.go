@@ -278,7 +278,6 @@ type Languages struct {
 	dormant  []*Profile // recipes without their tools
 }
 
-// BuiltInLanguages are the profiles that are part of Pawl.
 func BuiltInLanguages() *Languages {
 	l := &Languages{set: language.BuiltIn(), profiles: map[string]*Profile{}}
 	for _, p := range builtIn() {

@@ -22,7 +22,6 @@ type Handler interface {
 	Run(ctx context.Context, t *Task) (json.RawMessage, error)
 }
 
-// Func is a Handler that consists of one function.
 type Func func(ctx context.Context, t *Task) (json.RawMessage, error)
 
 func (f Func) Run(ctx context.Context, t *Task) (json.RawMessage, error) { return f(ctx, t) }

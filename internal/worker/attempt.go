@@ -222,7 +222,6 @@ func (a *attempt) discard(reason string) {
 	}
 }
 
-// Log implements task.Host.
 func (a *attempt) Log(stream string) io.Writer {
 	return a.logWriter().stream(stream)
 }
@@ -239,7 +238,6 @@ func (a *attempt) logWriter() *logWriter {
 // mostUnacked is how many progress events may wait for their acknowledgement.
 const mostUnacked = 64
 
-// Progress implements task.Host.
 func (a *attempt) Progress(ctx context.Context, data json.RawMessage) error {
 	if err := check(data, flow.MostData); err != nil {
 		return fmt.Errorf("progress: %w", err)

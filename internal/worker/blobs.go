@@ -32,7 +32,6 @@ type nearby struct {
 	carried carried
 }
 
-// Get implements blob.Access.
 func (n nearby) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	if _, uploaded := blob.ParseSum(name); uploaded {
 		return n.carried.Get(ctx, name, offset)
@@ -50,13 +49,11 @@ func (c carried) query(name string) handoff.BlobQuery {
 	return handoff.BlobQuery{Execution: c.attempt.task.Execution, Attempt: c.attempt.task.Attempt, Name: name}
 }
 
-// Put implements blob.Access.
 func (c carried) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	n, err := c.carrier.PutBlob(ctx, c.attempt.session.id, c.query(name), r)
 	return n, c.translate(err)
 }
 
-// Get implements blob.Access.
 func (c carried) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	q := c.query(name)
 	q.From = offset

@@ -20,7 +20,6 @@ type input struct {
 	last    bool   // nothing follows have
 }
 
-// Input implements task.Host.
 func (a *attempt) Input(ctx context.Context) io.Reader {
 	w := a.logWriter()
 	w.mu.Lock()

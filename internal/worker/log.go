@@ -92,7 +92,6 @@ func (w *logWriter) stream(name string) io.Writer {
 	return s
 }
 
-// Spool implements task.Spooler.
 func (s *logStream) Spool(dir string, most int64) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-// shownEnforcements is how many enforcements of a rule are shown.
 const shownEnforcements = 5
 
 // describedRule is the output of pawl describe for a rule as data.

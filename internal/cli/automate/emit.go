@@ -84,7 +84,6 @@ func ListSignals(ctx context.Context, _ *app.App, c *client.Client, l *listing.O
 	return all, t, nil
 }
 
-// DescribeSignal shows everything about a signal.
 func DescribeSignal(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	k, err := s.Signal(ctx, id)
 	return output.Show(a.Out, f, k, err, func() {

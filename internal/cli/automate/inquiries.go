@@ -258,7 +258,6 @@ func ListInquiries(ctx context.Context, _ *app.App, c *client.Client, l *listing
 	return all, t, nil
 }
 
-// DescribeInquiry shows everything about a question.
 func DescribeInquiry(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	i, err := s.Inquiry(ctx, id)
 	return output.Show(a.Out, f, i, err, func() {

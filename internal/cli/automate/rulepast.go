@@ -137,7 +137,6 @@ was paused or repaired. A rule processes a signal only once, so this command may
 	return c
 }
 
-// writeSamples lists the results of a rule for some signals.
 func writeSamples(a *app.App, p *api.RulePast) {
 	t := &output.Table{}
 	for _, s := range p.Samples {

@@ -86,7 +86,6 @@ them, pawl get webhooks lists them, pawl describe webhook:NAME shows refused req
 	return c
 }
 
-// hookTrial are the flags of `pawl hooks test`.
 type hookTrial struct {
 	hook, body, at, id string
 	headers, query     []string
@@ -94,7 +93,6 @@ type hookTrial struct {
 	format             output.Format
 }
 
-// hookResult is the output of pawl hooks test.
 type hookResult struct {
 	Webhook string            `json:"webhook"`
 	ID      string            `json:"id,omitempty"`

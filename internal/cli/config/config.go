@@ -340,7 +340,6 @@ func known(key string) *Setting {
 	return nil
 }
 
-// SettingKeys lists the names of all settings, for messages.
 func SettingKeys() string {
 	var keys []string
 	for _, s := range Settings {

@@ -172,7 +172,6 @@ func textMap(n *yaml.Node) (map[string]string, error) {
 	return all, nil
 }
 
-// warmIn reads the configuration of warm interpreters.
 func warmIn(n *yaml.Node) (*task.Warm, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, errors.New("want what they import, as in {imports: [numpy]}, or {}")

@@ -219,7 +219,6 @@ func Redacted(value string) string {
 // passwords matches those in the parameters of a URL, or in a list such as "host=h password=p".
 var passwords = regexp.MustCompile(`(password\s*=\s*)('[^']*'|[^&\s]*)`)
 
-// checkListen returns an error if an address cannot be listened on.
 func checkListen(s string) error {
 	_, port, err := net.SplitHostPort(s)
 	n, fault := strconv.Atoi(port)

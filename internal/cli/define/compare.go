@@ -36,7 +36,6 @@ type versionFigures struct {
 	took []time.Duration
 }
 
-// versionComparison is the figures of two versions, side by side.
 type versionComparison struct {
 	Versions []*versionFigures `json:"versions"`
 	Looked   int               `json:"looked"`   // executions of the definition, of any version

@@ -34,12 +34,10 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Usagef returns an error about the use of a command.
 func Usagef(format string, args ...any) error {
 	return &Error{Code: Misuse, Err: fmt.Errorf(format, args...)}
 }
 
-// CodeOf is the exit code of an execution that has ended.
 func CodeOf(s api.Status) int {
 	switch s {
 	case api.Completed:

@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-run/pawl/internal/score"
 )
 
-// entry is a line of the results file.
 type entry struct {
 	Run        string `json:"run,omitempty"` // only in the first line: the prefix of the idempotency keys
 	Task       string `json:"task_id,omitempty"`

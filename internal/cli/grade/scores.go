@@ -54,7 +54,6 @@ without a verdict, since the sandbox failed or they were cancelled, are not coun
 	return c
 }
 
-// showScores prints a line for each group.
 func showScores(a *app.App, scores *api.Scores, q *client.ScoreQuery, f output.Format) error {
 	if scores.Open {
 		a.Say("pawl: some evaluations with the label have not ended; they are not counted")

@@ -361,7 +361,6 @@ func OpenStore(ctx context.Context, dsn, dir string, o postgres.Options) (store.
 	return s, nil
 }
 
-// SQLitePath is the database file of a setting.
 func SQLitePath(dsn, dir string) string {
 	if given, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		return given

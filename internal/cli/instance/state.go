@@ -73,7 +73,6 @@ type Owner struct {
 	Page    string    `json:"page,omitempty"` // address of its web page
 }
 
-// String describes the process for people.
 func (o Owner) String() string {
 	if o.PID == 0 {
 		return "another process"

@@ -36,7 +36,6 @@ type Selection struct {
 	Where    string
 }
 
-// Options are the flags of pawl get.
 type Options struct {
 	Selection
 	Format   output.Format
@@ -55,7 +54,6 @@ type Options struct {
 	Lost                     bool   // of workers
 }
 
-// Flags adds the flags that select executions.
 func (l *Selection) Flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&l.Status, "status", nil, "only executions with one of these statuses")
 	f.StringVar(&l.Action, "action", "", "only executions of this action or workflow")

@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// listActivity lists the server's activity in each of the latest minutes.
 func listActivity(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
 	a, err := c.Activity(ctx, time.Minute, l.Limit)
 	if err != nil {

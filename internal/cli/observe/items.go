@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// describeItems lists the executions of one task of a workflow.
 func describeItems(ctx context.Context, a *app.App, s *app.Session, id, task string, statuses []string, f output.Format) error {
 	var wanted []api.Status
 	for _, name := range statuses {

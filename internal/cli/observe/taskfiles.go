@@ -19,7 +19,6 @@ type taskFile struct {
 	api.ResultFile
 }
 
-// listTaskFiles lists the files that the tasks of a workflow have left so far.
 func listTaskFiles(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, f output.Format) error {
 	files, tasks, err := taskFiles(ctx, s.Client, x.ID)
 	return output.Show(a.Out, f, files, err, func() {

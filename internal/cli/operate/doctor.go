@@ -23,7 +23,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// checkup is one line of `pawl doctor`.
 type checkup struct {
 	What string `json:"what"`
 	OK   bool   `json:"ok"`

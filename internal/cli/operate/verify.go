@@ -116,7 +116,6 @@ func verifyThrough(ctx context.Context, c *client.Client, replay bool) (*api.Ver
 	return c.Verify(ctx)
 }
 
-// verifyRows checks every row, and closes the store.
 func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verification, error) {
 	defer func() { _ = s.Close() }()
 	begun := time.Now()

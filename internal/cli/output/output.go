@@ -21,7 +21,6 @@ import (
 	"github.com/pawl-run/pawl/internal/wirejson"
 )
 
-// Format is the format of a command's data.
 type Format string
 
 const (

@@ -28,7 +28,6 @@ func WriteYAML(w io.Writer, raw []byte) error {
 	return err
 }
 
-// yamlNode reads the next value.
 func yamlNode(dec *jsontext.Decoder) (*yaml.Node, error) {
 	tok, err := dec.ReadToken()
 	if err != nil {

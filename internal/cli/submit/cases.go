@@ -22,7 +22,6 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// caseOptions are the flags of `pawl eval --cases`.
 type caseOptions struct {
 	dir           string
 	compare       string
@@ -52,7 +51,6 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "skip the remaining cases after the first failure")
 }
 
-// addCases puts the cases into the request.
 func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
 	if o.dir == "" {
 		ofChecker := o.checker != "" || o.interactor != "" || o.style != "" || len(o.accept)+len(o.reject) > 0
@@ -90,7 +88,6 @@ func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *cont
 	return nil
 }
 
-// comparison is the way in which outputs are compared.
 func (o *caseOptions) comparison(a *app.App) (by api.Comparison, err error) {
 	by.Mode = o.compare
 	flag, file := "--checker", o.checker

@@ -155,7 +155,6 @@ func nameOf(local string) string {
 	return filepath.Base(local)
 }
 
-// addFiles adds the files of --file and --dir.
 func (c *contents) addFiles(e *api.Evaluation, files, dirs []string) error {
 	p := placed{}
 	for _, spec := range files {

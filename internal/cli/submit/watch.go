@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// shownItems is the number of items shown per task.
 const shownItems = 100
 
 // Watch shows an execution until it has ended, prints its outcome, and returns the exit code as an error. On

@@ -85,7 +85,6 @@ func validFor(line Line, kind string) time.Duration {
 	return voidAfter
 }
 
-// NewServer prepares a server; Run serves.
 func NewServer(o ServerOptions) *Server {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &Server{

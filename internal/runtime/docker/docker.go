@@ -21,7 +21,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
-// Name is the backend's name for users.
 const Name = "docker"
 
 // Options configure New. The zero value is ready to use.
@@ -58,7 +57,6 @@ type Runtime struct {
 	tidy  sync.WaitGroup
 }
 
-// facts are what an engine reports about itself.
 type facts struct {
 	version     string
 	cgroups     string // "cgroup-v1", "cgroup-v2"
@@ -92,7 +90,6 @@ func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 // Imaged marks a backend whose programs come from images.
 func (r *Runtime) Imaged() {}
 
-// Close kills every run and waits for it.
 func (r *Runtime) Close() error {
 	if !r.runs.Close() {
 		return nil

@@ -56,7 +56,6 @@ func newRun(r *Runtime, spec runtime.Spec) *run {
 	return &run{runtime: r, spec: spec, endedAt: make(chan struct{}), answered: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Wait blocks until the container is gone.
 func (n *run) Wait() runtime.Result {
 	<-n.done
 	return n.result
@@ -174,7 +173,6 @@ const (
 	callWithin = 20 * time.Second
 )
 
-// supervise follows the run until its end.
 func (n *run) supervise(stop func()) {
 	defer n.runtime.runs.Remove(n)
 	defer close(n.done)

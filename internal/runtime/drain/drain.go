@@ -32,7 +32,6 @@ func (b *Budget) take(n int64) int64 {
 	return max(0, n+left)
 }
 
-// Exceeded reports whether more was written than the budget allows.
 func (b *Budget) Exceeded() bool { return b.left.Load() < 0 }
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}

@@ -24,7 +24,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runs"
 )
 
-// Name is the backend's name for users.
 const Name = "kubernetes"
 
 type Options struct {
@@ -137,7 +136,6 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Start creates a pod and starts the program in it.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	if err := spec.CheckContainer(r.options.Image); err != nil {
 		return nil, err

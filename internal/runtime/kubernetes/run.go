@@ -115,7 +115,6 @@ func (n *run) now() (wire.State, <-chan struct{}) {
 	return n.state, n.changed
 }
 
-// pump starts to forward the output.
 func (n *run) pump() {
 	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(verdict.Output(n.spec.Limits)) })
 	for i, to := range []io.Writer{n.spec.Stdout, n.spec.Stderr} {
@@ -215,7 +214,6 @@ const deleteGrace = 1
 
 var errInfra = errors.New("kubernetes")
 
-// supervise follows the run until its end.
 func (n *run) supervise() {
 	defer n.runtime.runs.Remove(n)
 	defer n.runtime.watcher.drop(n.name)

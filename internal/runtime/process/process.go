@@ -26,7 +26,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
-// Name is the backend's name for users.
 const Name = "process"
 
 // Options configure New. The zero value is ready to use.
@@ -66,7 +65,6 @@ func (r *Runtime) Diagnose(context.Context) []runtime.Finding {
 	}
 }
 
-// Close kills every run and waits for it.
 func (r *Runtime) Close() error {
 	if !r.runs.Close() {
 		return nil

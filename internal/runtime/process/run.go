@@ -170,7 +170,6 @@ func (n *run) pump() {
 // hold the pipes open longer, and it must not hold up the run.
 const drainGrace = time.Second
 
-// supervise follows the run until its end.
 func (n *run) supervise() {
 	defer n.runtime.runs.Remove(n)
 	defer close(n.done)

@@ -74,5 +74,4 @@ func (s *Set[R]) Closed() bool {
 	return s.closed
 }
 
-// Wait waits until all runs have been removed.
 func (s *Set[R]) Wait() { s.idle.Wait() }

@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// LLMOptions configures the handler of kind "llm".
 type LLMOptions struct {
 	Egress *Egress
 	// Keys are the worker's environment variables that tasks may use as their api_key_env: "NAME", or, to send the key to one server only,

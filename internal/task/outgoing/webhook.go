@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// WebhookOptions configures the handler of kind "webhook".
 type WebhookOptions struct {
 	Egress *Egress
 	// Secrets are the worker's variables and files that tasks may name, each in the form that secret.Parse reads.

@@ -133,7 +133,6 @@ func (e *exporter) post(ctx context.Context, body []byte) (again bool, after tim
 	return again, after, fmt.Errorf("it answered %s %q", res.Status, say)
 }
 
-// Shutdown implements the SDK's SpanExporter.
 func (e *exporter) Shutdown(context.Context) error {
 	e.settings.client.CloseIdleConnections()
 	return nil

@@ -54,7 +54,6 @@ func (s *wire) known(id int64) (named, bool) {
 	return s.languages[i], true
 }
 
-// title returns the display name of a language.
 func title(id int64) string {
 	name := numbers[id]
 	if t, ok := titles[name]; ok || name == "" {
