@@ -21,6 +21,7 @@ import (
 // ErrUnavailable: the worker tries again, at its own pace and with jitter.
 type Client struct {
 	wire.Asking
+	wire.Secrets
 	transport  Transport
 	token      []byte
 	correlator *correlator
@@ -28,7 +29,6 @@ type Client struct {
 	random     func() float64 // a number in [0, 1), for pauses
 
 	mu      sync.Mutex
-	secrets map[flow.ID]string
 	left    map[string]*leftCall // calls of Take that have ended, by their ids
 	swept   int                  // how many there were after the last search for old ones
 	takes   int64                // calls of Take that were made
@@ -63,7 +63,7 @@ const (
 // NewClient makes the worker's side of a transport. token is the token of the servers, or empty. Nothing is sent yet.
 func NewClient(transport Transport, token string) *Client {
 	c := &Client{transport: transport, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64,
-		secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[pollerKey]int64{}, lease: handoff.Lease}
+		left: map[string]*leftCall{}, taken: map[pollerKey]int64{}, lease: handoff.Lease}
 	c.correlator = newCorrelator(transport, c.strayed)
 	c.Do = c.call
 	return c
@@ -137,20 +137,6 @@ func (c *Client) strayed(f *frame) {
 	case c.strays <- handoff.Stray{Session: session, Work: a.Work}:
 	default: // not taken: the engine's Missed returns the work
 	}
-}
-
-// Secret proves that a call comes from the worker that opened the session. A process needs it to resume the session.
-func (c *Client) Secret(session flow.ID) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.secrets[session]
-}
-
-// Recall tells the client the secret of a session that another process has opened.
-func (c *Client) Recall(session flow.ID, secret string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.secrets[session] = secret
 }
 
 // holdFor is how long a server holds Take and Input: a fifth of a lease. If the answer is lost, the worker can then still ask
@@ -268,16 +254,16 @@ func (c *Client) number(k pollerKey) (next, answered int64) {
 func (c *Client) answered(k pollerKey, number int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, open := c.secrets[k.session]; open {
+	if c.Secret(k.session) != "" {
 		c.taken[k] = number
 	}
 }
 
-// forget drops a session's secret and the numbers of its calls.
+// forget drops a session's secret, and then the numbers of its calls: answered adds none without the secret.
 func (c *Client) forget(session flow.ID) {
+	c.Forget(session)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.secrets, session)
 	for poller := range c.pollers {
 		delete(c.taken, pollerKey{session, poller})
 	}

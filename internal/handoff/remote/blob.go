@@ -55,11 +55,7 @@ func (s *server) putBlob(w http.ResponseWriter, r *http.Request) {
 		_ = deadline.SetReadDeadline(time.Now().Add(blobStall))
 	}))
 	_ = deadline.SetWriteDeadline(time.Now().Add(answerWithin))
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	_ = write(w, http.StatusOK, wire.Stored{Size: n}) // a caller without an answer puts the blob again
+	answer(w, wire.Stored{Size: n}, err)
 }
 
 func (s *server) getBlob(w http.ResponseWriter, r *http.Request) {

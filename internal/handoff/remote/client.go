@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -22,12 +21,10 @@ import (
 // ErrUnavailable: the worker tries again, at its own pace and with jitter.
 type Client struct {
 	wire.Asking
+	wire.Secrets
 	base  string
 	token string
 	http  *http.Client
-
-	mu      sync.Mutex
-	secrets map[flow.ID]string
 }
 
 // Dial prepares a Client for the server at a URL such as "https://pawl.example.com". token may be empty if the server requires
@@ -44,7 +41,6 @@ func Dial(server, token string) (*Client, error) {
 			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
 			ExpectContinueTimeout: 2 * time.Second,
 		}},
-		secrets: map[flow.ID]string{},
 	}
 	c.Do = c.call
 	return c, nil
@@ -85,24 +81,8 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	if err != nil {
 		return flow.ID{}, nil, fmt.Errorf("resume session: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.secrets, before)
+	c.Forget(before)
 	return id, out.Work, nil
-}
-
-// Secret proves that a call comes from the worker that opened the session. A process needs it to resume the session.
-func (c *Client) Secret(session flow.ID) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.secrets[session]
-}
-
-// Recall tells the client the secret of a session that another process has opened.
-func (c *Client) Recall(session flow.ID, secret string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.secrets[session] = secret
 }
 
 func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
@@ -117,9 +97,7 @@ func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 func (c *Client) Close(ctx context.Context, session flow.ID) error {
 	_, err := c.call(ctx, session, wire.Close, wire.Asked{})
 	if err == nil || errors.Is(err, handoff.ErrSessionLost) {
-		c.mu.Lock()
-		delete(c.secrets, session)
-		c.mu.Unlock()
+		c.Forget(session)
 	}
 	return err
 }
@@ -193,22 +171,18 @@ func refusal(res *http.Response, raw []byte) error {
 	if json.Unmarshal(raw, &a) == nil && a.Error != "" {
 		say = a.Error
 	}
-	switch {
-	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusGone:
-		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say)
-	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say) // the worker opens a new session instead of resuming
-	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusConflict:
-		return fmt.Errorf("%w: %s", handoff.ErrNotHeld, say)
-	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
+	switch status := res.StatusCode; {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return fmt.Errorf("%w: %w: the server refuses the token (%s): give this worker a valid one", handoff.ErrUnavailable, handoff.ErrRefused, say)
 	case res.Header.Get(versionHeader) == "":
 		return fmt.Errorf("%w: %s answered %s, which is no Pawl server that takes workers: check the URL", handoff.ErrUnavailable, res.Request.URL.Redacted(), res.Status)
-	}
-	if res.StatusCode == http.StatusBadRequest {
+	case status == http.StatusGone, status == http.StatusNotFound: // after 404 the worker opens a new session instead of resuming
+		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say)
+	case status == http.StatusConflict:
+		return fmt.Errorf("%w: %s", handoff.ErrNotHeld, say)
+	case status == http.StatusBadRequest:
 		return fmt.Errorf("%w: %w: %s", handoff.ErrUnavailable, handoff.ErrBadCall, say)
-	}
-	if res.StatusCode == http.StatusUpgradeRequired {
+	case status == http.StatusUpgradeRequired:
 		return fmt.Errorf("%w: %w: %s", handoff.ErrUnavailable, handoff.ErrRefused, say)
 	}
 	return fmt.Errorf("%w: %s", handoff.ErrUnavailable, say)

@@ -23,10 +23,14 @@ func Handler(h handoff.Handoff, key []byte) http.Handler {
 	s := &server{wire.NewServer(h, key, holds)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+Prefix+wire.Open, s.open)
-	mux.HandleFunc("POST "+Prefix+wire.Resume, s.resume)
+	mux.HandleFunc("POST "+Prefix+wire.Resume, s.call(func(ctx context.Context, before flow.ID, in *wire.Asked) (any, error) {
+		return s.Resume(ctx, before, in)
+	}))
 	mux.HandleFunc("POST "+Prefix+wire.Take, s.take)
 	for _, call := range wire.Calls() {
-		mux.HandleFunc("POST "+Prefix+call, s.call(call))
+		mux.HandleFunc("POST "+Prefix+call, s.call(func(ctx context.Context, session flow.ID, in *wire.Asked) (any, error) {
+			return s.Do(ctx, call, session, in)
+		}))
 	}
 	mux.HandleFunc("PUT "+blobPath, s.putBlob)
 	mux.HandleFunc("GET "+blobPath, s.getBlob)
@@ -52,26 +56,7 @@ func (s *server) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out, err := s.Open(r.Context(), session)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	_ = write(w, http.StatusOK, out) // if the answer is lost, the session expires
-}
-
-// resume opens a session in place of another one, whose secret the caller must know.
-func (s *server) resume(w http.ResponseWriter, r *http.Request) {
-	var in wire.Asked
-	before, ok := s.begin(w, r, &in)
-	if !ok {
-		return
-	}
-	out, err := s.Resume(r.Context(), before, &in)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	_ = write(w, http.StatusOK, out) // if the answer is lost, the session expires
+	answer(w, out, err)
 }
 
 func (s *server) take(w http.ResponseWriter, r *http.Request) {
@@ -91,21 +76,25 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// call returns the handler of a session's call that wire's Do answers.
-func (s *server) call(name string) http.HandlerFunc {
+// call returns the handler of a call by a session whose secret the caller must know.
+func (s *server) call(do func(context.Context, flow.ID, *wire.Asked) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in wire.Asked
 		id, ok := s.begin(w, r, &in)
 		if !ok {
 			return
 		}
-		out, err := s.Do(r.Context(), name, id, &in)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		_ = write(w, http.StatusOK, out) // a caller that gets no answer asks again
+		out, err := do(r.Context(), id, &in)
+		answer(w, out, err)
 	}
+}
+
+func answer(w http.ResponseWriter, out any, err error) {
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	_ = write(w, http.StatusOK, out) // a caller that gets no answer asks again; a session whose opener gets none expires
 }
 
 // begin reads a call of a session and makes the checks that all calls need.
