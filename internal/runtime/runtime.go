@@ -126,6 +126,16 @@ const (
 // Labels name the entities that a run belongs to.
 type Labels map[string]string
 
+// In reports whether the labels of a container or pod include these, with the prefix before their names.
+func (l Labels) In(have map[string]string, prefix string) bool {
+	for name, value := range l {
+		if have[prefix+name] != value {
+			return false
+		}
+	}
+	return true
+}
+
 // ContainerFiles is the writable directory of a container that Files are put in and Collect takes from.
 const ContainerFiles = "/work/task"
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -127,4 +128,16 @@ func (s *Spec) checkFiles() error {
 		return fmt.Errorf("%w: collect names files and collect_into no host directory", ErrSpec)
 	}
 	return nil
+}
+
+// NetworkOf returns the network of the container, "none" by default. The error for a network that is not offered wraps ErrSpec.
+func (c *Container) NetworkOf(offered []string) (string, error) {
+	if c.Network == "" || c.Network == "none" {
+		return "none", nil
+	}
+	if !slices.Contains(offered, c.Network) {
+		names := cmp.Or(strings.Join(offered, ", "), "none (its operator may name some)")
+		return "", fmt.Errorf("%w: network %.100q; this worker offers %s", ErrSpec, c.Network, names)
+	}
+	return c.Network, nil
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,12 +43,9 @@ func (n *run) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	network := "none"
-	if c.Network != "" && c.Network != network {
-		if !slices.Contains(r.options.Networks, c.Network) {
-			return fmt.Errorf("%w: network %.100q; this worker offers %s", runtime.ErrSpec, c.Network, offered(r.options.Networks))
-		}
-		network = c.Network
+	network, err := c.NetworkOf(r.options.Networks)
+	if err != nil {
+		return err
 	}
 	if len(spec.Argv) == 0 && len(c.Entrypoint) == 0 && len(img.argv) == 0 {
 		return fmt.Errorf("%w: image %q has no command of its own; give one", runtime.ErrSpec, c.Image)
@@ -98,13 +94,6 @@ func (n *run) create(ctx context.Context) error {
 	}
 	n.id = made.ID
 	return n.putFiles(ctx, user)
-}
-
-func offered(names []string) string {
-	if len(names) == 0 {
-		return "none (its operator may name some)"
-	}
-	return strings.Join(names, ", ")
 }
 
 // name is a readable name: the run's, made unique, in the characters that the engine allows.

@@ -137,17 +137,7 @@ func (r *Runtime) claimed(id string, labels map[string]string) bool {
 	if labels[labelWorker] != r.options.Worker || r.options.Worker == "" || time.Now().After(r.heirs.until) {
 		return false
 	}
-	return slices.ContainsFunc(r.heirs.kept, func(l runtime.Labels) bool { return carries(labels, l) })
-}
-
-// carries reports whether a container's labels include those of a Spec.
-func carries(have map[string]string, want runtime.Labels) bool {
-	for k, v := range want {
-		if have[labelPrefix+k] != v {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(r.heirs.kept, func(l runtime.Labels) bool { return l.In(labels, labelPrefix) })
 }
 
 func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
@@ -212,7 +202,7 @@ func (n *run) find(ctx context.Context) error {
 		return err
 	}
 	for _, c := range left {
-		if carries(c.Labels, n.spec.Labels) {
+		if n.spec.Labels.In(c.Labels, labelPrefix) {
 			n.id = c.ID
 			r.mu.Lock()
 			r.heirs.taken = append(r.heirs.taken, c.ID)

@@ -91,19 +91,14 @@ func (n *run) plan(ctx context.Context) error {
 		return err
 	}
 	n.user = user
-	network := "none"
-	if c.Network != "" && c.Network != network {
-		if !slices.Contains(n.runtime.options.Networks, c.Network) {
-			return fmt.Errorf("%w: network %.100q; this worker offers %s", runtime.ErrSpec, c.Network, offered(n.runtime.options.Networks))
-		}
-		network = c.Network
+	if n.network, err = c.NetworkOf(n.runtime.options.Networks); err != nil {
+		return err
 	}
-	n.network = network
 	if err := n.checkFiles(); err != nil {
 		return err
 	}
 	l := spec.Limits
-	n.command = wire.Command{Argv: argv, Env: spec.Env, Dir: c.WorkDir, Files: len(spec.Files) > 0, Stdin: spec.Stdin != nil, Network: network != "none",
+	n.command = wire.Command{Argv: argv, Env: spec.Env, Dir: c.WorkDir, Files: len(spec.Files) > 0, Stdin: spec.Stdin != nil, Network: n.network != "none",
 		CountUser: own, Wall: l.EndWall(), CPU: l.EndCPU(), Pids: l.Pids, Output: l.Output, Disk: l.Disk, Stack: l.Stack}
 	n.rename()
 	return nil
@@ -115,13 +110,6 @@ func (n *run) rename() {
 	n.name = n.podName()
 	n.uid = ""
 	n.tell(func(s *wire.State) { *s = wire.State{} })
-}
-
-func offered(names []string) string {
-	if len(names) == 0 {
-		return "none (its operator may name some)"
-	}
-	return strings.Join(names, ", ")
 }
 
 // userOf is the user and group of a run; own is true when no other run has them.

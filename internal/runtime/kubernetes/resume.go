@@ -148,22 +148,12 @@ func (r *Runtime) disowned(pod *v1.Pod, now time.Time) bool {
 	case now.After(r.heirs.until):
 		return true
 	}
-	return !slices.ContainsFunc(r.heirs.kept, func(l runtime.Labels) bool { return carries(pod, l) })
+	return !slices.ContainsFunc(r.heirs.kept, func(l runtime.Labels) bool { return l.In(pod.Labels, labelPrefix) })
 }
 
 // lastingPod reports whether a pod may be taken up: it was created to outlive its worker, and it is not being deleted.
 func lastingPod(pod *v1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Annotations[annotationLasting] == "true"
-}
-
-// carries reports whether a pod's labels include those of a Spec.
-func carries(pod *v1.Pod, want runtime.Labels) bool {
-	for k, v := range want {
-		if pod.Labels[labelPrefix+k] != v {
-			return false
-		}
-	}
-	return true
 }
 
 func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
@@ -179,7 +169,7 @@ func (n *run) resume(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(left, func(pod v1.Pod) bool { return lastingPod(&pod) && carries(&pod, n.spec.Labels) })
+	i := slices.IndexFunc(left, func(pod v1.Pod) bool { return lastingPod(&pod) && n.spec.Labels.In(pod.Labels, labelPrefix) })
 	if i < 0 {
 		return fmt.Errorf("%w: kubernetes: the pod that the process before left for %s is gone", runtime.ErrUnavailable, n.spec.Name)
 	}
