@@ -212,11 +212,9 @@ func (c *Conn) Release() {
 		c.Hijack()
 	default:
 		go func() {
-			late := time.NewTimer(c.pool.limits.Ping)
-			defer late.Stop()
 			select {
 			case <-pg.CleanupDone():
-			case <-late.C:
+			case <-time.After(c.pool.limits.Ping):
 			}
 			c.Hijack()
 		}()

@@ -81,8 +81,7 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 	open := store.Filter{Labels: f.Labels, Action: f.Action, TopLevel: f.TopLevel, Workflow: f.Workflow, Stages: openStages()}
 	changed, stop := c.Engine.WatchAll() // before the first search, so that no change is missed
 	defer stop()
-	over := time.NewTimer(wait)
-	defer over.Stop()
+	over := time.After(wait)
 	deadline := time.Now().Add(wait)
 	for {
 		begun := time.Now()
@@ -104,7 +103,7 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 		if !c.pauseUntil(pause) {
 			return unfinished, nil
 		}
-		if _, goesOn := c.untilChanged(changed, pollEvery, over.C); !goesOn {
+		if _, goesOn := c.untilChanged(changed, pollEvery, over); !goesOn {
 			return unfinished, nil
 		}
 	}
@@ -113,12 +112,10 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 // untilChanged waits for a hint, for the duration "most", or for the end of the wait. It reports whether there was a hint and whether the
 // request goes on.
 func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-chan time.Time) (hint, goesOn bool) {
-	tick := time.NewTimer(most)
-	defer tick.Stop()
 	select {
 	case <-changed:
 		return true, true
-	case <-tick.C:
+	case <-time.After(most):
 	case <-over:
 	case <-c.draining.Done():
 		return false, false

@@ -67,11 +67,9 @@ func (h *holders) cutOff() bool {
 	if slowest == nil {
 		return false
 	}
-	late := time.NewTimer(clearedWithin)
-	defer late.Stop()
 	select {
 	case <-slowest.left:
-	case <-late.C:
+	case <-time.After(clearedWithin):
 	}
 	return true
 }

@@ -124,10 +124,8 @@ func (c *call) pauseUntil(t time.Time) bool {
 	if d <= 0 {
 		return true
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-c.draining.Done():
 		return false

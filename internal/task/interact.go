@@ -117,11 +117,9 @@ func (d *dialogue) letDie(over <-chan struct{}) {
 	if !silent {
 		return
 	}
-	late := time.NewTimer(dyingTime)
-	defer late.Stop()
 	select {
 	case <-over:
-	case <-late.C:
+	case <-time.After(dyingTime):
 	}
 }
 

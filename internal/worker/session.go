@@ -126,12 +126,10 @@ const (
 
 // idle waits until no attempt is held any more, at most for d or until the session ends, and reports whether none is.
 func (s *session) idle(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-s.emptied():
 		return true
-	case <-t.C:
+	case <-time.After(d):
 	case <-s.ctx.Done():
 	}
 	return false

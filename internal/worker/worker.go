@@ -260,10 +260,8 @@ func portion(d time.Duration, random func() float64) time.Duration {
 
 // pause waits for d or the end of ctx.
 func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -167,12 +167,10 @@ func LockJoin(dir string, how int) (*os.File, error) {
 
 // WaitFor waits for d. It returns the cause if ctx ends first.
 func WaitFor(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	}
 }

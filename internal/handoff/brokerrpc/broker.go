@@ -97,10 +97,8 @@ const rehearseWithin = 10 * time.Second
 
 // Pause waits, at most until ctx ends.
 func Pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

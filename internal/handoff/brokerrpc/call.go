@@ -129,19 +129,16 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 			answer = f
 			return c.finish(ctx, k, f)
 		}
-		timer := time.NewTimer(pause)
 		select {
 		case f := <-w.frames:
-			timer.Stop()
 			answer = f
 			return c.finish(ctx, k, f)
 		case <-m.dead:
-			timer.Stop()
 			if !k.again {
 				return nil, m.with(fmt.Errorf("%w: the reply queue of this process is gone", handoff.ErrUnavailable))
 			}
 			c.rest(ctx)
-		case <-timer.C:
+		case <-time.After(pause):
 			c.correlator.silent(m, c.silence())
 			if !k.again {
 				return nil, m.with(fmt.Errorf("%w: there was no answer for %s", handoff.ErrUnavailable, k.patience))
@@ -149,7 +146,6 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 			pause = min(2*pause, mostPause)
 			pause += time.Duration(c.random() * float64(pause/8))
 		case <-ctx.Done():
-			timer.Stop()
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				c.correlator.silent(m, c.silence())
 			}
@@ -163,12 +159,7 @@ const mostRest = 200 * time.Millisecond
 // rest waits for a random time, because workers that have lost their reply queues at the same moment, for example when a broker restarts,
 // should not all return at once.
 func (c *Client) rest(ctx context.Context) {
-	t := time.NewTimer(time.Duration(c.random() * float64(mostRest)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	Pause(ctx, time.Duration(c.random()*float64(mostRest)))
 }
 
 // send gives a call to the broker. A body that is too large for a message, and the content of a blob, follow as a transfer. The call may be

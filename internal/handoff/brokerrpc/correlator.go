@@ -133,12 +133,7 @@ func (d *correlator) read(m *openReplyQueue) {
 		raw, err := m.Next(reading)
 		m.failed(err)
 		if errors.Is(err, ErrUnavailable) && reading.Err() == nil { // the reply queue and its messages may still exist
-			t := time.NewTimer(readAgain)
-			select {
-			case <-t.C:
-			case <-reading.Done():
-				t.Stop()
-			}
+			Pause(reading, readAgain)
 			continue
 		}
 		if err != nil {

@@ -46,11 +46,9 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		}
 		s.gauge.observed(lines, err, time.Now().Add(-2*s.wire.Lease()))
-		t := time.NewTimer(lookEvery)
 		select {
-		case <-t.C:
+		case <-time.After(lookEvery):
 		case <-ctx.Done():
-			t.Stop()
 			return
 		}
 	}

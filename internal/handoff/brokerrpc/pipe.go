@@ -73,10 +73,8 @@ func (d *correlator) transmit(ctx context.Context, w *waiter, pipe string, key [
 		if ending && len(sent) == 0 {
 			return nil
 		}
-		again := time.NewTimer(resendPiece)
 		select {
 		case f := <-w.frames:
-			again.Stop()
 			if f.Seq < acked {
 				continue // late, or from a second receiver of the same call, which cannot get all pieces any more
 			}
@@ -90,7 +88,7 @@ func (d *correlator) transmit(ctx context.Context, w *waiter, pipe string, key [
 			if n := f.Seq - acked; n > 0 && n <= int64(len(sent)) {
 				sent, acked = sent[n:], f.Seq
 			}
-		case <-again.C:
+		case <-time.After(resendPiece):
 			if d := time.Since(moved); d >= stallAfter || to == "" && d >= unheardAfter {
 				return errStalled
 			}
@@ -102,7 +100,6 @@ func (d *correlator) transmit(ctx context.Context, w *waiter, pipe string, key [
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		again.Stop()
 	}
 }
 
@@ -152,7 +149,6 @@ func (p *receiver) Read(b []byte) (int, error) {
 		if p.over != nil {
 			return 0, p.over
 		}
-		again := time.NewTimer(resendPiece)
 		select {
 		case f := <-p.w.frames:
 			if f.Seq >= p.next && f.Seq < p.next+window {
@@ -167,7 +163,7 @@ func (p *receiver) Read(b []byte) (int, error) {
 				p.next++
 			}
 			p.acknowledge()
-		case <-again.C:
+		case <-time.After(resendPiece):
 			if time.Since(moved) >= stallAfter {
 				p.over = errStalled
 			}
@@ -175,7 +171,6 @@ func (p *receiver) Read(b []byte) (int, error) {
 		case <-p.ctx.Done():
 			p.over = p.ctx.Err()
 		}
-		again.Stop()
 	}
 	n := copy(b, p.left)
 	p.left = p.left[n:]

@@ -101,11 +101,9 @@ func (r *reply) put(ctx context.Context, h head, body []byte) error {
 		if err == nil || !errors.Is(err, ErrUnavailable) || once {
 			return err
 		}
-		t := time.NewTimer(pause)
 		select {
-		case <-t.C:
+		case <-time.After(pause):
 		case <-trying.Done():
-			t.Stop()
 			return err
 		}
 	}

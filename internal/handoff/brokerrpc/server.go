@@ -380,12 +380,7 @@ func (s *Server) record(ctx context.Context, l Message) error {
 			}
 			return r.fail(answering, err)
 		}
-		t := time.NewTimer(pause + spread(pause/4, f))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
+		Pause(ctx, pause+spread(pause/4, f))
 	}
 }
 
@@ -409,11 +404,9 @@ func (s *Server) DrainBroker(ctx context.Context) error {
 		if tells := lines[Tells]; tells.Messages == 0 || tells.Oldest < time.Since(began) {
 			return nil
 		}
-		t := time.NewTimer(100 * time.Millisecond)
 		select {
-		case <-t.C:
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			t.Stop()
 			return ctx.Err()
 		}
 	}

@@ -80,11 +80,9 @@ func (l *link) at(ctx context.Context) (*connection, error) {
 	c, changed := l.now, l.changed
 	l.mu.Unlock()
 	if c == nil {
-		t := time.NewTimer(waitForLink)
-		defer t.Stop()
 		select {
 		case <-changed:
-		case <-t.C:
+		case <-time.After(waitForLink):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-l.f.ctx.Done():

@@ -101,8 +101,7 @@ func (c *counter) read() (bool, error) {
 	cancel := func() {
 		_ = conn.do(ctx, "end a subscription", func() error { return ch.Cancel(consumer, false) }) // an error means that the channel is closed
 	}
-	life := time.NewTimer(channelLife)
-	defer life.Stop()
+	life := time.After(channelLife)
 	var hand sync.WaitGroup // takes of messages that came over this channel
 	for ended := false; ; {
 		select {
@@ -121,16 +120,14 @@ func (c *counter) read() (bool, error) {
 					hand.Wait()
 					close(settled)
 				}()
-				t := time.NewTimer(settleWithin)
-				defer t.Stop()
 				select {
 				case <-settled:
-				case <-t.C:
+				case <-time.After(settleWithin):
 				}
 				conn.shut(ch)
 			})
 			return true, nil
-		case <-life.C:
+		case <-life:
 			cancel() // messages delivered until then come before deliveries is closed
 			ended = true
 		case <-c.ctx.Done():

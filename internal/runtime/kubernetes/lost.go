@@ -53,8 +53,7 @@ var errOOM = errors.New("out of memory")
 
 // lost finds out why process 1 of a pod died without a report. All output has arrived by then.
 func (n *run) lost() error {
-	deadline := time.NewTimer(settleWithin)
-	defer deadline.Stop()
+	deadline := time.After(settleWithin)
 	for {
 		pod, gone, changed := n.runtime.watcher.look(n.name)
 		if pod != nil {
@@ -70,7 +69,7 @@ func (n *run) lost() error {
 		}
 		select {
 		case <-changed:
-		case <-deadline.C:
+		case <-deadline:
 			return fmt.Errorf("%w: pod %s was lost while its program ran, and the cluster does not say how", errInfra, n.name)
 		}
 	}
@@ -86,8 +85,7 @@ const settleWithin = 20 * time.Second
 func (n *run) abandon(why error) error {
 	_ = n.delete()
 	n.result.Cause = runtime.NodeLost
-	deadline := time.NewTimer(settleWithin)
-	defer deadline.Stop()
+	deadline := time.After(settleWithin)
 	for {
 		pod, gone, changed := n.runtime.watcher.look(n.name)
 		if gone || pod != nil && over(pod) {
@@ -95,7 +93,7 @@ func (n *run) abandon(why error) error {
 		}
 		select {
 		case <-changed:
-		case <-deadline.C:
+		case <-deadline:
 			return fmt.Errorf("%w: pod %s could not be reached for %v: %w", errInfra, n.name, n.runtime.giveUp(), why)
 		}
 	}

@@ -351,8 +351,7 @@ func (n *run) discard() {
 	if !n.ordered {
 		return
 	}
-	deadline := time.NewTimer(n.runtime.giveUp())
-	defer deadline.Stop()
+	deadline := time.After(n.runtime.giveUp())
 	for {
 		pod, gone, changed := n.runtime.watcher.look(n.name)
 		if gone || pod != nil && over(pod) {
@@ -360,7 +359,7 @@ func (n *run) discard() {
 		}
 		select {
 		case <-changed:
-		case <-deadline.C:
+		case <-deadline:
 			return
 		}
 	}

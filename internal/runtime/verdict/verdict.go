@@ -53,11 +53,9 @@ func (r *Record) Kills(e Ending) bool {
 
 // AfterGrace calls kill after the grace period, unless done is closed before.
 func AfterGrace(grace time.Duration, done <-chan struct{}, kill func()) {
-	over := time.NewTimer(grace)
-	defer over.Stop()
 	select {
 	case <-done:
-	case <-over.C:
+	case <-time.After(grace):
 		kill()
 	}
 }

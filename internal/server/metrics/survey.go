@@ -68,11 +68,9 @@ func (s *surveys) look() {
 	}
 	s.mu.Unlock()
 	if ongoing != nil {
-		t := time.NewTimer(patience)
-		defer t.Stop()
 		select {
 		case <-ongoing:
-		case <-t.C:
+		case <-time.After(patience):
 		}
 	}
 }

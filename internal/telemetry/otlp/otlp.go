@@ -91,11 +91,9 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 		if !again || n == tries {
 			return fmt.Errorf("send %d spans to %s: %w", len(spans), e.settings.url, err)
 		}
-		t := time.NewTimer(max(wait, after))
 		select {
-		case <-t.C:
+		case <-time.After(max(wait, after)):
 		case <-ctx.Done():
-			t.Stop()
 			return fmt.Errorf("send %d spans to %s: %w", len(spans), e.settings.url, errors.Join(err, ctx.Err()))
 		}
 		wait *= 2
