@@ -136,9 +136,8 @@ func (c *call) hold(size int) error {
 	}
 	fits := c.answers.grow(c.memory, n) || c.answers.holders.cutOff() && c.answers.grow(c.memory, n)
 	if !fits && c.r.Method != http.MethodGet {
-		tick := time.NewTicker(stalledAfter / 4)
-		defer tick.Stop()
-		for last := time.Now().Add(c.Patience); !fits && time.Now().Before(last) && c.ctx().Err() == nil; <-tick.C {
+		tick := time.Tick(stalledAfter / 4)
+		for last := time.Now().Add(c.Patience); !fits && time.Now().Before(last) && c.ctx().Err() == nil; <-tick {
 			c.answers.holders.cutOff()
 			fits = c.answers.grow(c.memory, n)
 		}

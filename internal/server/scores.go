@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -28,10 +29,7 @@ func (c *call) scores() error {
 	} else {
 		l.Name, l.Value, _ = c.label(text)
 	}
-	by, task := c.query["by"], c.query.Get("task")
-	if task == "" {
-		task = "task"
-	}
+	by, task := c.query["by"], cmp.Or(c.query.Get("task"), "task")
 	if len(by) > api.ScoresLabels {
 		c.fault("by", "", fmt.Sprintf("it is there %d times", len(by)), fmt.Sprintf("group by %d labels at most", api.ScoresLabels))
 	}

@@ -2,6 +2,7 @@
 package grade
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -95,10 +96,7 @@ func grade(ctx context.Context, a *app.App, path string, o *options, asked bool)
 	if without := len(problems) - len(with); without > 0 {
 		a.Say("pawl: %d of %d problems have no samples; pass@k is that of the others", without, len(problems))
 	}
-	if o.results == "" {
-		o.results = filepath.Join(filepath.Dir(path), "results.jsonl")
-	}
-	r, err := openResults(o.results, samples)
+	r, err := openResults(cmp.Or(o.results, filepath.Join(filepath.Dir(path), "results.jsonl")), samples)
 	if err != nil {
 		return err
 	}

@@ -35,11 +35,10 @@ func serveLocal(ctx context.Context, a *app.App, grace time.Duration) error {
 	}
 	defer r.Close()
 	presses := app.Interruptions(ctx)
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
+	again := time.Tick(50 * time.Millisecond)
 	for left := time.Now(); ; {
 		select {
-		case <-again.C:
+		case <-again:
 		case <-presses.Pressed:
 			return nil
 		case <-r.Ended():

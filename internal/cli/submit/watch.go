@@ -148,8 +148,7 @@ func (w *watcher) run(ctx context.Context) error {
 		}
 		ended <- nil
 	}()
-	logs := time.NewTicker(200 * time.Millisecond)
-	defer logs.Stop()
+	logs := time.Tick(200 * time.Millisecond)
 	var last api.Tasks
 	for {
 		select {
@@ -159,7 +158,7 @@ func (w *watcher) run(ctx context.Context) error {
 				return err
 			}
 			return w.last(ctx)
-		case <-logs.C:
+		case <-logs:
 		}
 		if !last.Status.Terminal() { // the end is shown once all of it is known
 			w.readTails(ctx, &last)

@@ -177,13 +177,12 @@ const sweepEvery = 30 * time.Second
 
 // sweepAgain searches for orphans until ctx ends. It reports no error: the next run reports an engine that does not answer.
 func (r *Runtime) sweepAgain(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
+	tick := time.Tick(sweepEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		r.mu.Lock()
 		known := r.facts != nil

@@ -241,9 +241,7 @@ func (n *run) await() (code int64, err error) {
 			return n.poll(err)
 		case <-ended:
 			since, ended = time.Now(), nil
-			tick := time.NewTicker(killAgain)
-			defer tick.Stop()
-			again = tick.C
+			again = time.Tick(killAgain)
 			n.kill()
 		case <-again:
 			if time.Since(since) > giveUp {
@@ -264,9 +262,8 @@ func (n *run) signal(name string) {
 
 // poll asks for the state of the container after the wait was cut off: the engine may have been restarted.
 func (n *run) poll(cut error) (int64, error) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for begin := time.Now(); time.Since(begin) < giveUp; <-tick.C {
+	tick := time.Tick(time.Second)
+	for begin := time.Now(); time.Since(begin) < giveUp; <-tick {
 		ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 		found, err := n.runtime.engine.ContainerInspect(ctx, n.id, client.ContainerInspectOptions{})
 		cancel()

@@ -115,13 +115,12 @@ func (l *link) receive(from io.Reader, take func(wire.Frame) error) error {
 
 // ping keeps the stream alive and ends one that is silent.
 func (l *link) ping() {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
+	tick := time.Tick(pingEvery)
 	for {
 		select {
 		case <-l.over:
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		if time.Since(l.lastHeard()) > silence {
 			l.cancel()

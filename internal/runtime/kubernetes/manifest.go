@@ -98,8 +98,9 @@ func (n *run) plan(ctx context.Context) error {
 		return err
 	}
 	l := spec.Limits
-	n.command = wire.Command{Argv: argv, Env: spec.Env, Dir: c.WorkDir, Files: len(spec.Files) > 0, Stdin: spec.Stdin != nil, Network: n.network != "none",
-		CountUser: own, Wall: l.EndWall(), CPU: l.EndCPU(), Pids: l.Pids, Output: l.Output, Disk: l.Disk, Stack: l.Stack}
+	n.command = wire.Command{Argv: argv, Env: spec.Env, Dir: c.WorkDir, Files: len(spec.Files) > 0, Stdin: spec.Stdin != nil,
+		Network: n.network != "none", CountUser: own,
+		Wall: l.EndWall(), CPU: l.EndCPU(), Pids: l.Pids, Output: l.Output, Disk: l.Disk, Stack: l.Stack}
 	n.rename()
 	return nil
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -60,10 +61,7 @@ type tries struct {
 func (p *pace) begin(placed time.Time) *tries {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	usual, left := p.usual, paceTries
-	if usual == 0 {
-		usual = paceFirst
-	}
+	usual, left := cmp.Or(p.usual, paceFirst), paceTries
 	first := time.Duration(paceShare * float64(usual))
 	events := placed.Add(eventsAfter + time.Duration(p.open)*startsApart)
 	if p.open++; p.open > 1 {

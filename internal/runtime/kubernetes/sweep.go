@@ -20,14 +20,13 @@ const (
 
 // sweepAgain searches for orphans until ctx ends. It reports no error: the next run reports a cluster that does not answer.
 func (r *Runtime) sweepAgain(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
+	tick := time.Tick(sweepEvery)
 	for {
 		_, _ = r.sweep(ctx, time.Now())
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

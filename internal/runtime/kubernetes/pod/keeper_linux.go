@@ -92,14 +92,13 @@ func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
 		}
 	}
 	go k.serveWorkers(workers)
-	tick := time.NewTicker(min(time.Second, max(orphan/4, time.Millisecond)))
-	defer tick.Stop()
+	tick := time.Tick(min(time.Second, max(orphan/4, time.Millisecond)))
 	for {
 		select {
 		case <-ends:
 			k.drain()
 			return nil
-		case <-tick.C:
+		case <-tick:
 			k.mu.Lock()
 			if time.Since(k.contact) > k.orphan && !k.done {
 				k.finish()

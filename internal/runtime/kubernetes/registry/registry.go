@@ -231,9 +231,7 @@ func choose(all []descriptor, arch string) string {
 		if d.Platform.Architecture == arch {
 			return d.Digest
 		}
-		if digest == "" {
-			digest = d.Digest
-		}
+		digest = cmp.Or(digest, d.Digest)
 	}
 	return digest
 }
