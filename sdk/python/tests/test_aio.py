@@ -111,3 +111,18 @@ def test_cancelled(shared, leaves_nothing):
     asyncio.run(main())
     with pawl.Client(shared.url) as client:
         until(lambda: client.count({"test": "cancelled"}).unfinished == 0, "nothing is left behind")
+
+
+def test_a_client_belongs_to_one_loop(shared):
+    client = pawl.AsyncClient(shared.url)
+
+    async def once():
+        return (await client.evaluate("print(1)")).stdout
+
+    async def last():
+        with pytest.raises(pawl.PawlError, match=r"make one within each asyncio\.run"):
+            await once()
+        await client.aclose()
+
+    assert asyncio.run(once()) == "1\n"
+    asyncio.run(last())

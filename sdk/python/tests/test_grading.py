@@ -98,7 +98,7 @@ def test_a_broken_box_is_never_a_zero(monkeypatch):
     ("mistake", "place"),
     [
         (lambda: code_eval.compute(["assert True"], ["x = 1"]), "predictions[0]"),
-        (lambda: code_eval.compute("assert True", [["x = 1"]]), "predictions"),
+        (lambda: code_eval.compute("assert True", [["x = 1"]]), "references"),
         (lambda: code_eval.compute(["a"], [["x"]], timeout=0), "timeout"),
         (lambda: code_eval.compute(["a"], [["x"]], limits={"wal": 1}), "limits.wal"),
         (lambda: rewards.verl("", "x", "no JSON"), "ground_truth"),
@@ -134,6 +134,7 @@ def test_rewards():
     assert rewards.verl(data_source="x", solution_str="print(4)", ground_truth=truth) == 0.5
     assert rewards.trl(["```bash\necho 4\n```"], cases=[CASES], language="bash") == [0.5]
     assert rewards.trl(["```python\nx\0\n```"], cases=[CASES]) == [0.0]
+    assert rewards.trl(["```bash\necho 4\n```", FENCED], cases=[CASES] * 2, language=["bash", "python"]) == [0.5, 0.5]
 
 
 def test_verl_loads_the_file_by_its_path():

@@ -1,12 +1,30 @@
 """Ten mistakes of Python users, and more: each error names the place, the value and the fix."""
 
 import datetime
+import decimal
+import enum
 import pathlib
 
 import pytest
 
 import pawl
+from pawl import code_eval, rewards
 from pawl.request import plain
+
+
+class Array:  # as numpy's arrays and numbers are
+    def __init__(self, value):
+        self.value = value
+
+    def __repr__(self):
+        return f"Array({self.value})"
+
+    def tolist(self):
+        return self.value
+
+
+class Language(enum.Enum):
+    PYTHON = "python"
 
 
 @pytest.mark.parametrize(
@@ -71,6 +89,43 @@ from pawl.request import plain
         (lambda _: pawl.Client("127.0.0.1:7411"), "url", "127.0.0.1:7411", "http://127.0.0.1:7411"),
         (lambda _: pawl.Client(timeout="30"), "timeout", "'30'", "give seconds"),
         (lambda _: pawl.Client("http://x", state_dir="y"), "state_dir", "y", "give url or state_dir"),
+        (lambda _: pawl.Client(""), "url", "''", "leave it out"),
+        (lambda _: pawl.Client("http://a b"), "url", "a b", "http://127.0.0.1:7411"),
+        (lambda c: c.evaluate("print(1)", limits={"wall": Array(2)}), "limits.wall", "Array(2)", "give value.tolist()"),
+        (lambda c: c.evaluate("print(1)", limits={"wall": decimal.Decimal("2")}), "limits.wall", "Decimal('2')", "int, float"),
+        (lambda c: c.evaluate("print(1)", language=Language.PYTHON), "language", "Language.PYTHON", "give its .value"),
+        (lambda c: c.evaluate("print(1)", cases=[Array(["", "1"])]), "cases[0]", "Array", "give value.tolist()"),
+        (lambda c: c.evaluate("print(1)", cases=[None]), "cases[0]", "None", "give (stdin, expect)"),
+        (lambda c: c.evaluate("print(1)", labels={"a": None}), "labels.a", "null", "leave it out"),
+        (lambda c: c.evaluate("print(1)", env={"a": None}), "env.a", "null", "leave it out"),
+        (lambda c: c.evaluate("print(1)", files={"a": None}), "files.a", "None", "give str, bytes"),
+        (lambda c: c.map(["print(1)"], run=17), "run", "17", "nightly-17"),
+        (lambda c: c.map(["print(1)"], run=""), "run", "''", "leave it out"),
+        (lambda c: c.map(["print(1)"], window="10"), "window", "'10'", "give 1 or more"),
+        (lambda c: c.map(["print(1)"], max_workers=8), "max_workers", "8", "window=8"),
+        (lambda c: c.map([1], program="code"), "program", "'code'", "give a function"),
+        (lambda c: c.upload_cases([]), "cases", "[]", "give one or more"),
+        (lambda c: c.submit("sleep"), "input", "nothing", '{"for": "90s"}'),
+        (lambda _: code_eval.compute("assert f()", [["f = int"]]), "references", "'assert f()'", "give a list"),
+        (lambda _: code_eval.compute(["assert True"], [[None]]), "predictions[0][0]", "None", "give its text as str"),
+        (lambda _: code_eval.compute([None], [["f = int"]]), "references[0]", "None", "give its text as str"),
+        (lambda _: code_eval.compute(["assert True"], [["f = int"]], num_workers=-1), "num_workers", "-1", "as 4"),
+        (lambda _: rewards.trl("print(1)", cases=[[["", "1"]]]), "completions", "'print(1)'", "give [completion]"),
+        (lambda _: rewards.trl(["print(1)"], cases=[None]), "cases[0]", "None", "[stdin, expected]"),
+        (lambda _: rewards.trl(["print(1)"], cases=[[["", None]]]), "cases[0][0]", "None", "give its text as str"),
+        (lambda _: rewards.trl(["print(1)"], cases=[[["1", "2"]]], language=["python", "c"]), "language", "'c'", "give one for each"),
+        (lambda _: rewards.verl("x", "print(1)", {"inputs": ["1"]}), "ground_truth", "inputs", "outputs"),
+        (lambda _: rewards.verl("x", "print(1)", {"inputs": [["1"]], "outputs": ["2"]}), "ground_truth[0]", "['1']", "give its text as str"),
+        (lambda _: rewards.verl("x", "print(1)", {"inputs": ["1"], "outputs": ["2"], "fn_name": "f"}), "ground_truth.fn_name", "'f'", "data set"),
+        (
+            lambda _: rewards.open_r1(
+                ["x"], verification_info=[{"test_cases": [{"input": "1", "output": "2", "type": "function_call", "fn_name": "f"}]}]
+            ),
+            "verification_info[0].test_cases[0]",
+            "function_call",
+            "stdin_stdout",
+        ),
+        (lambda _: rewards.open_r1(["x"], verification_info=[None]), "verification_info[0]", "None", "test_cases"),
     ],
 )
 def test_mistake(client, mistake, place, value, fix):

@@ -36,7 +36,8 @@ class _Connection:
         self.keeps, self.chunked, self.left = True, False, 0
 
     def close(self) -> None:
-        self.writer.transport.abort()
+        with contextlib.suppress(RuntimeError):  # its event loop is closed
+            self.writer.transport.abort()
 
     async def send(self, call: Call, target: str, headers: Mapping[str, str]) -> tuple[int, dict[str, str]]:
         """Sends a request, and reads the head of the answer."""
@@ -167,6 +168,7 @@ class AsyncClient:
         self._idle: list[_Connection] = []
         self._closed = False
         self._pid = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tls = ssl.create_default_context() if self._settings.tls else None
 
     async def __aenter__(self) -> AsyncClient:
@@ -233,6 +235,11 @@ class AsyncClient:
         return status, headers, await held[0].body()
 
     async def _once(self, call: Call) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise PawlError("this AsyncClient belongs to the event loop that used it first: make one within each asyncio.run")
         async with self._slots:
             held = [self._idle.pop()] if self._idle else []
             reused = bool(held)
@@ -376,7 +383,7 @@ class AsyncClient:
         cases: str | Iterable[Any] | None = None,
         limits: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
-        run: str = "",
+        run: str | None = None,
         window: int = DEFAULT_WINDOW,
         **options: Any,
     ) -> AsyncIterator[Result | InfraError | InvalidRequest]:

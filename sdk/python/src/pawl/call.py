@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from .errors import InvalidRequest, PawlError, Unavailable, from_problem, invalid
+from .errors import InvalidRequest, PawlError, Unavailable, from_problem, invalid, python_value
 
 MAX_WAIT = 60.0  # seconds: the longest time for which the server holds an answer back
 FIRST_PAUSE, MOST_PAUSE = 0.05, 2.0  # seconds: limits of the pause before the second try, and before any try
@@ -137,7 +137,8 @@ def _find_fault(value: object, place: str, depth: int) -> None:
     elif isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         raise invalid(place, value, "JSON has no such number", "give a finite number, or None")
     elif value is not None and not isinstance(value, (bool, int, float)):
-        raise invalid(place, value, f"JSON has no {type(value).__name__}", "give str, int, float, bool, None, a list or a dict")
+        fix = python_value(value, "give str, int, float, bool, None, a list or a dict")
+        raise invalid(place, value, f"JSON has no {type(value).__name__}", fix)
 
 
 def new_key() -> str:

@@ -43,6 +43,8 @@ class Settings:
         state_dir: str | os.PathLike[str] | None,
         binary: str | None,
     ) -> None:
+        if url == "":
+            raise invalid("url", url, "is empty", "leave it out for PAWL_SERVER or the local server, or write it as in http://127.0.0.1:7411")
         url = url or os.environ.get("PAWL_SERVER") or ""
         if not isinstance(url, str):
             raise invalid("url", url, f"the address of a server is not a {type(url).__name__}", "write it as in http://127.0.0.1:7411")
@@ -65,7 +67,15 @@ class Settings:
                 port = parts.port
             except ValueError:
                 port = -1
-            if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username or port == -1:
+            if (
+                parts.scheme not in ("http", "https")
+                or not parts.hostname
+                or parts.query
+                or parts.fragment
+                or parts.username
+                or port == -1
+                or " " in self.url
+            ):
                 raise invalid("url", url, "is not the address of a server", "write it as in http://127.0.0.1:7411")
             self.tls = parts.scheme == "https"
             self.host, self.port, self.base = parts.hostname, port or (443 if self.tls else 80), parts.path
@@ -465,7 +475,7 @@ class Client:
         cases: str | Iterable[Any] | None = None,
         limits: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
-        run: str = "",
+        run: str | None = None,
         window: int = DEFAULT_WINDOW,
         **options: Any,
     ) -> Iterator[Result | InfraError | InvalidRequest]:

@@ -94,14 +94,29 @@ def compute(
         >>> pawl.code_eval.compute(["assert add(2, 3) == 5"], [["def add(a, b): return a * b", "def add(a, b): return a + b"]], k=[1, 2])[0]
         {'pass@1': 0.5, 'pass@2': 1.0}
     """
-    if isinstance(references, str) or isinstance(predictions, str) or len(references) != len(predictions):
+    for name, given, fix in (("references", references, '["assert add(2, 3) == 5"]'), ("predictions", predictions, "[[program]]")):
+        if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+            raise invalid(name, given, f"is not a list, and of type {type(given).__name__}", f"give a list, as {fix}")
+    if len(references) != len(predictions):
         raise invalid("predictions", predictions, f"{len(predictions)} for {len(references)} references", "give candidates for each")
     ks = list(k) if isinstance(k, Iterable) else [k]
     if not all(isinstance(n, int) and n > 0 for n in ks):
         raise invalid("k", k, "is not a list of whole numbers from 1", "give one, as [1, 10]")
-    for task, candidates in enumerate(predictions):
-        if isinstance(candidates, str):
-            raise invalid(f"predictions[{task}]", candidates, "candidates are not a str", "give a list of candidates, as [[program]]")
+    for task, (candidates, test) in enumerate(zip(predictions, references, strict=True)):
+        if not isinstance(test, str):
+            raise invalid(f"references[{task}]", test, f"a test is of type {type(test).__name__}", "give its text as str")
+        if isinstance(candidates, (str, bytes)) or not isinstance(candidates, Sequence):
+            raise invalid(
+                f"predictions[{task}]", candidates, f"candidates are not a {type(candidates).__name__}", "give a list of candidates, as [[program]]"
+            )
+        for completion, candidate in enumerate(candidates):
+            if not isinstance(candidate, str):
+                place = f"predictions[{task}][{completion}]"
+                raise invalid(
+                    place, candidate, f"a candidate is of type {type(candidate).__name__}", 'give its text as str; "" is a program that fails'
+                )
+    if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 0:
+        raise invalid("num_workers", num_workers, "is not a number of programs", "give a whole number, as 4, or 0 for the server's slots")
     if not isinstance(timeout, (int, float)) or not 0 < timeout <= 3600:
         raise invalid("timeout", timeout, "is not a number of seconds above 0", "give seconds, as 3.0")
     if client is None:

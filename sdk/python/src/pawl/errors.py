@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -182,6 +183,13 @@ def invalid(place: str, value: object, message: str, fix: str) -> InvalidRequest
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return InvalidRequest(faults=[Fault(message, place, shown, fix)])
+
+
+def python_value(value: object, otherwise: str) -> str:
+    """The fix for a value of another type than Python's own: numpy and enum have a way to the value that was meant."""
+    if hasattr(value, "tolist"):
+        return "give value.tolist(), which is a value of Python"
+    return "give its .value" if isinstance(value, enum.Enum) else otherwise
 
 
 def from_problem(status: int, problem: Mapping[str, Any]) -> PawlError:

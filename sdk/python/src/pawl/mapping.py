@@ -27,7 +27,7 @@ class Mapped:
         items: Iterable[Any],
         program: Callable[[Any], Any] | None,
         shared: Mapping[str, Any],
-        run: str,
+        run: str | None,
         window: int,
         upload: Upload,
     ) -> None:
@@ -35,13 +35,22 @@ class Mapped:
             raise invalid(
                 "programs", items, f"programs are not a {type(items).__name__}", 'give a list, as ["print(1)"]; one program is pawl.evaluate\'s'
             )
-        if not isinstance(window, int) or window < 1:
-            raise invalid("window", window, "fewer than one program cannot be under way", "give 1 or more, as 1000")
+        if program is not None and not callable(program):
+            raise invalid(
+                "program", program, f"is not a function, and of type {type(program).__name__}", "give a function from an item to its program"
+            )
+        if run is not None and (not isinstance(run, str) or not run):
+            raise invalid("run", run, "is not the name of a run", 'give a str that is not empty, as "nightly-17", or leave it out')
+        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+            raise invalid("window", window, "is not a whole number of programs", "give 1 or more, as 1000")
         if isinstance(at_once := shared.get("concurrency"), int):
             raise invalid("concurrency", at_once, "it is about a key that programs share", f"give window={at_once} for so many at once")
+        for name in ("max_workers", "num_workers", "workers", "n_jobs"):
+            if name in shared:
+                raise invalid(name, shared[name], "is not an argument of map", f"give window={shared[name]} for so many at once")
         self.items: Iterator[tuple[int, Any]] = enumerate(items)
         self.program, self.shared, self.upload = program, dict(shared), upload
-        self.resumes, self.run = bool(run), run or new_key()
+        self.resumes, self.run = run is not None, run or new_key()
         self.label = ("run" if run else "map", self.run)
         self.chunk, self.window = max(1, window // 2), window
         self.pending: dict[str, tuple[int, Any]] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .call import Call
-from .errors import invalid
+from .errors import invalid, python_value
 
 # A content larger than this is uploaded once and named by its hash, so that a thousand programs with the same input send it once.
 UPLOAD_FROM = 64 << 10
@@ -56,6 +56,8 @@ def _files(place: str, files: Any, upload: Upload) -> Generator[Call, Any, Any]:
         raise invalid(place, files, f"files are not a {type(files).__name__}", 'give a dict of names to contents, as {"in.txt": "1 2"}')
     out = {}
     for name, content in files.items():
+        if content is None:
+            raise invalid(f"{place}.{name}", None, "the file has no content", 'give str, bytes or a pathlib.Path; "" makes an empty file')
         out[str(name)] = yield from _content(f"{place}.{name}", content, upload)
     return out
 
@@ -66,7 +68,8 @@ def _case(place: str, case: Any, upload: Upload | None) -> Generator[Call, Any, 
             raise invalid(place, case, f"a case has {len(case)} parts", "give (stdin, expect), or a dict")
         case = {"stdin": case[0], "expect": case[1]}
     if not isinstance(case, Mapping):
-        raise invalid(place, case, f"a case is not a {type(case).__name__}", 'give (stdin, expect), or a dict as {"stdin": "1 2", "expect": "3"}')
+        fix = python_value(case, 'give (stdin, expect), or a dict as {"stdin": "1 2", "expect": "3"}')
+        raise invalid(place, case, f"a case is not a {type(case).__name__}", fix)
     out = dict(case)
     for part in ("stdin", "expect"):
         if part in out:

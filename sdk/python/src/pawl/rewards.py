@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # verl loads this file by its path, as a module without a package.
@@ -40,6 +40,12 @@ def _text(completion: Any) -> str:
     raise invalid("completions", completion, f"a completion is not a {type(completion).__name__}", "give str, or a list of messages")
 
 
+def _completions(completions: Sequence[Any]) -> Sequence[Any]:
+    if isinstance(completions, (str, bytes)) or not isinstance(completions, Sequence):
+        raise invalid("completions", completions, f"completions are a list, not of type {type(completions).__name__}", "give [completion] for one")
+    return completions
+
+
 def _scores(tasks: Sequence[tuple[str | None, str, list[tuple[str, str]]]], timeout: float) -> list[float]:
     """The share of cases that pass, of each (source, language, cases)."""
     from pawl import default_client
@@ -60,10 +66,30 @@ def _scores(tasks: Sequence[tuple[str | None, str, list[tuple[str, str]]]], time
     return scores
 
 
+def _given(place: str, value: Any, count: int) -> Sequence[Any]:
+    """One value for each completion."""
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise invalid(place, value, f"is not a list of {count}", "give one for each completion")
+    if len(value) != count:
+        raise invalid(place, value, f"{len(value)} for {count} completions", "give one for each completion")
+    values: Sequence[Any] = value
+    return values
+
+
 def _cases(place: str, pairs: Any) -> list[tuple[str, str]]:
-    cases = [(str(a), str(b)) for a, b in pairs]
+    fix = 'give [[stdin, expected], …], for example [["2", "4"]]'
+    if not isinstance(pairs, Iterable) or isinstance(pairs, (str, bytes, Mapping)):
+        raise invalid(place, pairs, "is not a list of cases", fix)
+    cases = []
+    for i, pair in enumerate(pairs):
+        if isinstance(pair, (str, bytes, Mapping)) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise invalid(f"{place}[{i}]", pair, "is not a pair of input and expected output", fix)
+        for value in pair:
+            if not isinstance(value, (str, int, float)) or isinstance(value, bool):  # str() of others is not the text that a program reads or writes
+                raise invalid(f"{place}[{i}]", value, f"an input or output is of type {type(value).__name__}", "give its text as str")
+        cases.append((str(pair[0]), str(pair[1])))
     if not cases:
-        raise invalid(place, pairs, "there are no cases", "give one or more: without them everything would pass")
+        raise invalid(place, [], "there are no cases", "give one or more: without them everything would pass")
     return cases
 
 
@@ -94,19 +120,30 @@ def verl(data_source: Any, solution_str: str, ground_truth: Any, extra_info: Any
             truth = json.loads(truth)
         except ValueError:
             truth = None
-    if not isinstance(truth, Mapping) or len(truth.get("inputs", ())) != len(truth.get("outputs", ())) or truth.get("fn_name"):
-        raise invalid("ground_truth", ground_truth, "is not inputs and as many outputs of programs", 'give {"inputs": ["1"], "outputs": ["2"]}')
-    cases = _cases("ground_truth", zip(truth["inputs"], truth["outputs"], strict=True))
+    fix = 'give {"inputs": ["1"], "outputs": ["2"]}'
+    if not isinstance(truth, Mapping) or not {"inputs", "outputs"} <= set(truth):
+        raise invalid("ground_truth", ground_truth, "is not an object with inputs and outputs", fix)
+    if truth.get("fn_name"):
+        raise invalid(
+            "ground_truth.fn_name",
+            truth["fn_name"],
+            "names a function, and this reward runs whole programs",
+            "leave such problems out of the data set",
+        )
+    sides = [list(truth[name]) if isinstance(truth[name], Iterable) and not isinstance(truth[name], str) else None for name in ("inputs", "outputs")]
+    if sides[0] is None or sides[1] is None or len(sides[0]) != len(sides[1]):
+        raise invalid("ground_truth", ground_truth, "does not have as many outputs as inputs", fix)
+    cases = _cases("ground_truth", zip(sides[0], sides[1], strict=True))
     return _scores([(extract(solution_str) or solution_str, "python", cases)], float(options.get("timeout", TIMEOUT)))[0]
 
 
-def trl(completions: Sequence[Any], *, cases: Sequence[Any], language: str = "python", **columns: Any) -> list[float]:
+def trl(completions: Sequence[Any], *, cases: Sequence[Any], language: str | Sequence[str] = "python", **columns: Any) -> list[float]:
     """A reward function of TRL's trainers: ``GRPOTrainer(reward_funcs=[pawl.rewards.trl])``.
 
     Args:
         completions: Texts, or lists of messages; the last block of code of each is the program.
         cases: The column ``cases`` of the data set: for each completion its ``[[stdin, expected], …]``.
-        language: Of the programs.
+        language: Of all programs, or the column ``language`` of the data set.
         **columns: The other columns; not looked at.
 
     Returns:
@@ -116,9 +153,13 @@ def trl(completions: Sequence[Any], *, cases: Sequence[Any], language: str = "py
         >>> trl(["```python\\nprint(int(input()) * 2)\\n```"], cases=[[["2", "4"], ["3", "7"]]])
         [0.5]
     """
-    if len(cases) != len(completions):
-        raise invalid("cases", cases, f"{len(cases)} for {len(completions)} completions", "give the cases of each completion")
-    tasks = [(extract(_text(c), language), language, _cases(f"cases[{i}]", own)) for i, (c, own) in enumerate(zip(completions, cases, strict=True))]
+    completions = _completions(completions)
+    languages = _given("language", [language] * len(completions) if isinstance(language, str) else language, len(completions))
+    tasks = []
+    for i, (completion, own, spoken) in enumerate(zip(completions, _given("cases", cases, len(completions)), languages, strict=True)):
+        if not isinstance(spoken, str):
+            raise invalid(f"language[{i}]", spoken, f"a language is of type {type(spoken).__name__}", 'give its name, for example "python"')
+        tasks.append((extract(_text(completion), spoken), spoken, _cases(f"cases[{i}]", own)))
     return _scores(tasks, TIMEOUT)
 
 
@@ -137,12 +178,25 @@ def open_r1(completions: Sequence[Any], **columns: Any) -> list[float]:
         >>> open_r1([[{"role": "assistant", "content": "```python\\nprint(input())\\n```"}]], verification_info=[info])
         [1.0]
     """
-    infos = columns.get("verification_info")
-    if not isinstance(infos, Sequence) or len(infos) != len(completions):
-        raise invalid("verification_info", infos, f"is not a list of {len(completions)}", "give it for each completion")
+    completions = _completions(completions)
+    infos = _given("verification_info", columns.get("verification_info"), len(completions))
     tasks = []
     for i, (completion, info) in enumerate(zip(completions, infos, strict=True)):
+        place = f"verification_info[{i}]"
+        if not isinstance(info, Mapping) or not isinstance(info.get("test_cases"), Sequence):
+            raise invalid(
+                place, info, "is not an object with test_cases", 'give {"language": "python", "test_cases": [{"input": "1", "output": "2"}]}'
+            )
         language = str(info.get("language") or "python").lower()
-        cases = _cases(f"verification_info[{i}].test_cases", ((c["input"], c["output"]) for c in info["test_cases"]))
-        tasks.append((extract(_text(completion), language), language, cases))
+        pairs = []
+        for j, case in enumerate(info["test_cases"]):
+            at = f"{place}.test_cases[{j}]"
+            if not isinstance(case, Mapping) or not {"input", "output"} <= set(case):
+                raise invalid(at, case, "is not an object with input and output", 'give {"input": "1", "output": "2"}')
+            if case.get("fn_name") or case.get("type") not in (None, "stdin_stdout"):
+                raise invalid(
+                    at, case, "calls a function, and this reward runs whole programs", 'leave out all but test cases of type "stdin_stdout"'
+                )
+            pairs.append((case["input"], case["output"]))
+        tasks.append((extract(_text(completion), language), language, _cases(f"{place}.test_cases", pairs)))
     return _scores(tasks, TIMEOUT)

@@ -65,6 +65,8 @@ def upload(content: bytes | Path, keep: Upload) -> Plan[str]:
 
 def upload_cases(given: Iterable[Any], keep: Upload) -> Plan[str]:
     listed = yield from cases(given, None)
+    if not listed:
+        raise invalid("cases", listed, "there are no cases", "give one or more")
     return (yield from keep(encode(listed)))
 
 
