@@ -53,6 +53,8 @@ f:1:79: free: it holds a NUL character at byte 0 (remove \u0000; where bytes are
 f:1:97: count: it is not small (write less)`,
 		`{"name":"a","frees":[{"b":1,"b":2},3,{"a":["\u0000"]}]}`: `f:1:29: frees[0]: the name "b" is given twice in one object (give it once)
 f:1:44: frees[2]: it holds a NUL character at byte 0 (remove \u0000; where bytes are allowed send {"base64": "…"})`,
+		`{"name":"a","tags":{"k":null},"count":1.0}`: `f:1:25: tags.k: it is null (leave it out, or give a value)
+f:1:39: count: it is not a whole number within the range: 1.0 (write it in digits, without a point or an exponent)`,
 		`{"name":"a","mode":"slwo","long":"x","lengthy":"y"}`: `f:1:20: mode: it is not a known value: "slwo" (did you mean "slow"?)
 f:1:38: lengthy: it means the same as long (give one of them)`,
 	} {

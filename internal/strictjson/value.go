@@ -85,7 +85,7 @@ func (r *Reader) number(into reflect.Value) {
 	}
 	if into.CanInt() {
 		if n, err := strconv.ParseInt(tok.String(), 10, into.Type().Bits()); err != nil {
-			r.Problem("it is not a whole number within the range", "")
+			r.Problem("it is not a whole number within the range", "write it in digits, without a point or an exponent")
 		} else {
 			into.SetInt(n)
 		}
@@ -141,7 +141,7 @@ func (r *Reader) list(into reflect.Value) {
 		into.Grow(1)
 		into.SetLen(n + 1)
 		into.Index(n).SetZero()
-		r.Value(into.Index(n))
+		r.element(into.Index(n))
 	}
 }
 
@@ -155,10 +155,22 @@ func (r *Reader) table(into reflect.Value) {
 	for r.more('}', start) {
 		name := string(r.name(base))
 		el := reflect.New(into.Type().Elem()).Elem()
-		r.Value(el)
+		r.element(el)
 		into.SetMapIndex(reflect.ValueOf(name), el)
 	}
 	r.names = r.names[:base]
+}
+
+// element reads a value of a list or table. A null is refused where the Go type cannot hold it: it would become "", 0 or an empty struct.
+func (r *Reader) element(into reflect.Value) {
+	kind := into.Kind()
+	if r.err == nil && r.dec.PeekKind() == 'n' && kind != reflect.Pointer && kind != reflect.Interface && into.Type() != rawType {
+		if r.Skip() {
+			r.add(r.Path(), nil, "it is null", "leave it out, or give a value")
+		}
+		return
+	}
+	r.Value(into)
 }
 
 // name reads the name of a member of an object whose names begin at base.

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -15,7 +16,7 @@ func SleepOf(payload json.RawMessage) (time.Duration, error) {
 		For json.RawMessage `json:"for"`
 	}
 	if err := json.Unmarshal(payload, &with); err != nil || with.For == nil {
-		return 0, fmt.Errorf("sleep wants {\"for\": \"90s\"} or {\"for\": 90}, not %.80s", payload)
+		return 0, fmt.Errorf("sleep wants {\"for\": \"90s\"} or {\"for\": 90}, not %.80s", cmp.Or(string(payload), "nothing"))
 	}
 	var text string
 	var seconds float64

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/server/compat"
 )
 
@@ -121,6 +123,9 @@ func byField(refused *compat.Refused) map[string][]string {
 	return out
 }
 
+// parameters are those of a query.
+var parameters = []string{"base64_encoded", "wait", "fields", "tokens"}
+
 type query struct {
 	base64 *bool // nil: not given
 	wait   bool
@@ -140,6 +145,17 @@ func queried(r *http.Request) (q query, err error) {
 			err = &compat.Refused{Status: http.StatusBadRequest, Errors: []api.FieldError{{Path: name, Value: text, Message: "it is not a boolean", Fix: "write true or false"}}}
 		}
 		return &b
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		var wrong *api.FieldError
+		if !slices.Contains(parameters, name) {
+			wrong = &api.FieldError{Path: name, Message: fmt.Sprintf("there is no such parameter: %.60q", name), Fix: problem.NearestOr(name, parameters, "one of")}
+		} else if len(values[name]) > 1 {
+			wrong = &api.FieldError{Path: name, Message: "it is given twice", Fix: "give it once"}
+		}
+		if wrong != nil && err == nil {
+			err = &compat.Refused{Status: http.StatusBadRequest, Errors: []api.FieldError{*wrong}}
+		}
 	}
 	q.base64 = boolean("base64_encoded")
 	if wait := boolean("wait"); wait != nil {

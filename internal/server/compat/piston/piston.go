@@ -140,7 +140,7 @@ func (in *request) refuse(w http.ResponseWriter, err error) {
 		status = refused.Status
 	}
 	for _, e := range refused.Errors {
-		if e.Path == "language" {
+		if e.Path == "language" && in.Language != "" {
 			all = append(all, fmt.Sprintf("%s-%s runtime is unknown: %s", in.Language, in.Version, e.Fix))
 			continue
 		}
