@@ -162,7 +162,7 @@ func deadLetters(t *testing.T, url string) {
 	if _, stderr, code := pawl(t, env, "broker", "dead", "--redrive"); code != 0 || !strings.Contains(stderr, "1 message sent again") {
 		t.Errorf("%d %s", code, stderr)
 	}
-	within(t, 10*time.Second, "it is back", func() bool {
+	within(t, patience, "it is back", func() bool {
 		lines, err := transport.Backlog(t.Context())
 		return err == nil && lines[brokerrpc.Tells].Messages == 1
 	})

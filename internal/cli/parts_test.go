@@ -157,9 +157,9 @@ func TestSecondSignalEndsAServer(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	const mark = "mark-of-the-second-signal"
-	r := start(t, env, "server", "--listen", "127.0.0.1:0", "--grace", "50s")
+	r := start(t, env, "server", "--listen", "127.0.0.1:0", "--grace", "300s")
 	within(t, patience, "it serves", func() bool { return strings.Contains(r.err.String(), "serving on") })
-	runs := start(t, env, "run", sleeperFile(t, mark, "50"))
+	runs := start(t, env, "run", sleeperFile(t, mark, "300"))
 	within(t, patience, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
 	if err := runs.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -168,13 +168,13 @@ func TestSecondSignalEndsAServer(t *testing.T) {
 	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 10*time.Second, "it drains", func() bool { return strings.Contains(r.err.String(), "once more to stop at once") })
+	within(t, patience, "it drains", func() bool { return strings.Contains(r.err.String(), "once more to stop at once") })
 	begun := time.Now()
 	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.code(); code != exit.Interrupted || time.Since(begun) > 10*time.Second {
+	if code := r.code(); code != exit.Interrupted || time.Since(begun) > patience {
 		t.Errorf("exit code %d after %s: %s", code, time.Since(begun), r.err.String())
 	}
-	within(t, 10*time.Second, "nothing is left", func() bool { return aliveWith(t, mark) == 0 })
+	within(t, patience, "nothing is left", func() bool { return aliveWith(t, mark) == 0 })
 }

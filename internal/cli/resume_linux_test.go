@@ -394,7 +394,7 @@ func TestRestartedWorkerGivesUpTheRestAtOnce(t *testing.T) {
 	command := start(t, r.env, "run", sleeperFile(t, mark, "6"), "--server", r.url, "-o", "json")
 	within(t, patience, "it runs", func() bool { return aliveWith(t, mark) > 0 })
 	r.kill()
-	within(t, 10*time.Second, "the sandbox dies with its worker", func() bool { return aliveWith(t, mark) == 0 })
+	within(t, patience, "the sandbox dies with its worker", func() bool { return aliveWith(t, mark) == 0 })
 	r.begin()
 	within(t, patience, "the next attempt", func() bool { return r.task().Attempt == 2 })
 	if code := command.code(); code != exit.OK {

@@ -394,7 +394,7 @@ func TestBadQuestions(t *testing.T) {
 // until waits for a condition.
 func (r *rig) until(holds func() bool) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
 	for !holds() {
 		select {

@@ -97,7 +97,7 @@ func TestCostlyRulesTakeTurns(t *testing.T) {
 				r.Errorf("a rule on %s fired after all costly ones", trigger)
 			}
 		}
-		r.within(time.Minute, "the costly rules did not fire", func() bool { return r.signal(bad[0]).State == flow.SignalMatched })
+		r.within(5*time.Minute, "the costly rules did not fire", func() bool { return r.signal(bad[0]).State == flow.SignalMatched })
 		if got := r.enforced(bad[0]); strings.Count(got, " ran") != 11 {
 			r.Errorf("fired: %s", got)
 		}
@@ -129,7 +129,7 @@ func TestCostlySchedulesTakeTurns(t *testing.T) {
 		t.Errorf("it ticked after %d costly ones", n)
 	}
 	for _, name := range bad {
-		r.within(time.Minute, "a costly schedule did not tick", func() bool { return ticked(name) })
+		r.within(5*time.Minute, "a costly schedule did not tick", func() bool { return ticked(name) })
 	}
 }
 
@@ -158,7 +158,7 @@ func TestCostlyWindowsTakeTurns(t *testing.T) {
 			r.Errorf("it closed after %d costly ones", n)
 		}
 		for _, id := range bad {
-			r.within(time.Minute, "a costly window did not close", func() bool { return closed(id) })
+			r.within(5*time.Minute, "a costly window did not close", func() bool { return closed(id) })
 		}
 	})
 }

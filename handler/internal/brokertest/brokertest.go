@@ -102,7 +102,7 @@ func (s Suite) Serve(t *testing.T) {
 	if err != nil || out[0].Err != nil {
 		t.Fatalf("submit: %v, %+v", err, out)
 	}
-	waiting, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	waiting, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	end := e.WaitForEnd(out[0].Execution)
 	defer end.Close()
@@ -120,7 +120,7 @@ func (s Suite) Serve(t *testing.T) {
 func (s Suite) OtherToken(t *testing.T) {
 	s.server(t)
 	m := handler.Map{"x": func(context.Context, *handler.Task) (any, error) { return nil, nil }}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := handler.Serve(ctx, handler.Options{Broker: s.Broker(s.URL), Token: "other", Log: slog.New(slog.DiscardHandler)}, m); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Error(err)

@@ -85,7 +85,7 @@ func TestStopReading(t *testing.T) {
 	cancel()
 	_ = r.Close() // never fails
 	for began := time.Now(); s.Transfers() > 0; <-time.After(time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatal("the transfer is under way still")
 		}
 	}
@@ -147,7 +147,7 @@ func TestServerEnds(t *testing.T) {
 		}()
 		began := time.Now()
 		got, err := c.Take(within(t), id, 1)
-		if len(got) != len(work) || work == nil && !errors.Is(err, handoff.ErrUnavailable) || time.Since(began) > 5*time.Second {
+		if len(got) != len(work) || work == nil && !errors.Is(err, handoff.ErrUnavailable) || time.Since(began) > 45*time.Second {
 			t.Errorf("after %s: %d executions of %d, %v", time.Since(began), len(got), len(work), err)
 		}
 	}

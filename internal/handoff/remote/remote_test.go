@@ -239,7 +239,7 @@ func TestWorkSurvivesABrokenCall(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Fatalf("the broken call: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if work, err := c.Take(ctx, id, 1); err != nil || len(work) != 1 || work[0].Execution != q.work.Execution {
 		t.Fatalf("%+v, %v", work, err)

@@ -390,7 +390,7 @@ func TestRefusedByTheCluster(t *testing.T) {
 			defer r.Close()
 			spec := shell(image, "exit 0")
 			c.change(spec.Container)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			started, err := r.Start(ctx, spec)
 			if err == nil {

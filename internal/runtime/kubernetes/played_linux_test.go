@@ -92,7 +92,7 @@ func TestHelperOfAnotherRelease(t *testing.T) {
 	c.says = &says
 	r := c.runtime(c.url, Options{})
 	defer r.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := r.Start(ctx, local("echo hi"))
 	want := fmt.Sprintf("the helper speaks version 1 of its protocol and this worker version %d: use the helper image of this release", wire.Version)
