@@ -102,7 +102,7 @@ kubernetes: ## the Kubernetes runtime, and the chart, on a real control plane an
 calendar: ## nominal times against the clocks of every zone, minute by minute, 2015 to 2040; make test does it for three years
 	$(GO) test ./internal/schedule -count=1 -run TestYears -v -timeout 12h -whole-calendar
 
-chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, and twice more with Redis and with RabbitMQ between them, 17 minutes of work beside retention, and 10 beside hostile work; make test does all for seconds
+chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, and twice more with Redis and with RabbitMQ between them, 17 minutes of work beside retention, and 10 beside hostile work; make slice-chaos does all for seconds
 	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 2h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED) -chaos.soak $(SOAK) -chaos.beats $(BEATS) -chaos.hooks $(HOOKS)
 	for broker in redis rabbitmq; do scripts/with-services $(GO) test ./e2e/chaos -run 'TestChaos$$' -v -timeout 2h -chaos.long -chaos.broker $$broker -chaos.cycles $(CYCLES) -chaos.seed $(SEED) || exit 1; done
 	scripts/with-services $(GO) test ./internal/handoff/handofftest -run TestBrokerKilledAgainAndAgain -v -timeout 1h -broker.noops 100000 -broker.kills 10 -broker.again 3s
