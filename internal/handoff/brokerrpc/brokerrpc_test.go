@@ -410,7 +410,8 @@ func TestBlobs(t *testing.T) {
 	}
 	began := time.Now()
 	q := handoff.BlobQuery{Execution: flow.ID{1}, Attempt: 1, Name: "refused"}
-	if _, err := c.PutBlob(within(t), id, q, strings.NewReader(strings.Repeat("x", 5<<20))); !errors.Is(err, handoff.ErrBlobRefused) || time.Since(began) > 45*time.Second {
+	_, err := c.PutBlob(within(t), id, q, strings.NewReader(strings.Repeat("x", 5<<20)))
+	if !errors.Is(err, handoff.ErrBlobRefused) || time.Since(began) > 45*time.Second {
 		t.Errorf("refused after %s: %v", time.Since(began), err)
 	}
 	if _, err := c.GetBlob(within(t), id, q); !errors.Is(err, handoff.ErrNoBlob) {
