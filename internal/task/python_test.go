@@ -112,7 +112,7 @@ func installation(t *testing.T) (python, packages string) {
 	ask := func(python, what string) string {
 		out, err := exec.Command(python, "-c", "import sys, os, site\nprint("+what+")").CombinedOutput()
 		if err != nil {
-			t.Skipf("%v %s", err, out)
+			t.Fatalf("%v %s", err, out)
 		}
 		return strings.TrimSpace(string(out))
 	}
