@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/jsonvalue"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
@@ -35,6 +36,7 @@ type builder struct {
 	trusted bool
 	// languages report whether a language exists that is not built in.
 	languages []func(name string) bool
+	most      payload.Ceilings // of the limits of one program
 
 	shared   map[sharedKey]*compiled
 	compiles int

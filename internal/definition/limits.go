@@ -74,6 +74,10 @@ func (b *builder) concurrency(v *value, path string, sc scope, task int) *Concur
 		} else {
 			c.FairBy, c.Weight = b.template(by, at, sc, task), 1
 		}
+		if c.WhenFull == flow.WhenFullCancelNew {
+			b.idle(by, at, "remove it, or write when_full: queue",
+				"fair_by has no effect: with when_full: cancel_new no execution waits for its turn")
+		}
 	}
 	if n, ok := b.whole(v.get("weight"), problem.Join(path, "weight"), 1, flow.MostWeight); ok {
 		if c.Weight = n; c.FairBy == nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
@@ -26,8 +27,13 @@ func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Def
 // Examine is Parse that also returns definitions with errors: they are good only for looking up their references. It returns none if a
 // document has no name by which others could refer to it, or if there are too many errors to list more.
 func Examine(file string, src []byte, knows ...func(language string) bool) ([]*Definition, Problems) {
+	return ExamineWithin(payload.Ceilings{}, file, src, knows...)
+}
+
+// ExamineWithin is Examine that also refuses limits of programs above most.
+func ExamineWithin(most payload.Ceilings, file string, src []byte, knows ...func(language string) bool) ([]*Definition, Problems) {
 	docs, problems := read(file, src)
-	b := &builder{file: file, src: src, problems: problems, languages: knows}
+	b := &builder{file: file, src: src, problems: problems, languages: knows, most: most}
 	if len(docs) == 0 && len(problems) == 0 {
 		b.failAt(Position{File: file, Line: 1, Column: 1}, "", "write a document with `tasks` or `action`", "the file has no document")
 	}
@@ -233,6 +239,7 @@ func (b *builder) settings(v *value, path string, s *Settings, sc scope, task in
 	}
 	s.Rate = b.rate(v.get("rate"), problem.Join(path, "rate"), sc, task)
 	s.Labels = b.labels(v.get("labels"), problem.Join(path, "labels"))
+	b.idleSettings(v, path)
 	s.Env = b.env(v.get("env"), problem.Join(path, "env"), sc, task)
 }
 

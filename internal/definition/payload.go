@@ -54,6 +54,7 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 	defer func() {
 		if len(b.problems) == before && !b.trusted {
 			b.fixedPayload(flow.Kind(action), with, path)
+			b.ceilings(flow.Kind(action), with, path)
 		}
 	}()
 	switch action {
@@ -102,6 +103,51 @@ func (b *builder) fixedPayload(kind flow.Kind, with *value, path string) {
 	if errors.As(payload.Operator{Knows: func(string) bool { return true }}.Validate(kind, fixed.appendJSON(nil)), &ps) {
 		b.withProblems(with, path, ps)
 	}
+}
+
+// ceilings reports limits above those of the operator, which every execution would be refused for. Parts with expressions are left out.
+func (b *builder) ceilings(kind flow.Kind, with *value, path string) {
+	if !kind.RunsCode() || b.most == (payload.Ceilings{}) {
+		return
+	}
+	fixed := with.withoutExpressions()
+	fixed.drop("env") // the numbers in it become texts
+	for name, text := range map[string]string{"language": "bash", "source": "true", "image": "image"} {
+		if fields, _, _ := payload.Fields(kind); slices.Contains(fields, name) && fixed.get(name) == nil {
+			fixed.fields = append(fixed.fields, field{name: name, value: &value{kind: textValue, text: text}})
+		}
+	}
+	var above error
+	switch raw := fixed.appendJSON(nil); kind {
+	case flow.KindCode:
+		if code, err := payload.Code(raw); err == nil {
+			above = b.most.Code(&code)
+		}
+	case flow.KindContainer:
+		if container, err := payload.Container(raw); err == nil {
+			above = b.most.Container(&container)
+		}
+	}
+	var ps problem.List
+	if errors.As(above, &ps) {
+		b.withProblems(with, path, ps)
+	}
+}
+
+// withoutExpressions returns v without the members that have an expression, and without lists that have a scalar one.
+func (v *value) withoutExpressions() *value {
+	fixed := &value{kind: v.kind, text: v.text, line: v.line, column: v.column}
+	for _, f := range v.fields {
+		open := func(el *value) bool { return el.kind < listValue && !el.fixed() }
+		if f.value.fixed() || f.value.kind >= listValue && !slices.ContainsFunc(f.value.list, open) {
+			f.value = f.value.withoutExpressions()
+			fixed.fields = append(fixed.fields, f)
+		}
+	}
+	for _, el := range v.list {
+		fixed.list = append(fixed.list, el.withoutExpressions())
+	}
+	return fixed
 }
 
 // misspells reports whether v has an unknown member whose name is close to the given name.

@@ -98,6 +98,8 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 		b.fail(v.get("jitter"), "jitter", "write at most 24h", "%s is too long", spec.Jitter)
 	}
 	b.catchUp(v.get("catch_up"), &spec)
+	b.idleCatchUp(v)
+	b.idleOffset(v)
 	s.Overlap = schedule.Overlap(b.oneOf(v.get("overlap"), "overlap", string(schedule.OverlapSkip), string(schedule.OverlapQueueOne),
 		string(schedule.OverlapQueue), string(schedule.OverlapAllow), string(schedule.OverlapCancel)))
 	s.Overlap = cmp.Or(s.Overlap, schedule.OverlapSkip)

@@ -79,6 +79,7 @@ func TestScheduleProblems(t *testing.T) {
 		head + "every: 1h\nzone: Berlin":                                                `s.yaml:5:7: zone: "Berlin" is not a time zone`,
 		head + "every: 1h\nexcept: [tuesday]":                                           "s.yaml:5:10: except[0]:",
 		head + "every: 1h\nexcept: [\"2026-12-25\", \"0 0 30 2 *\"]":                    "s.yaml:5:24: except[1]: \"0 0 30 2 *\" never comes",
+		head + "every: 1h\nexcept: ['* * * * *']":                                       "s.yaml:5:9: except: no time of every: 1h0m0s is left",
 		head + "every: 1h\npause_after: 0":                                              "s.yaml:5:14: pause_after:",
 		head + "every: 1h\nfrom: noon":                                                  "s.yaml:5:7: from:",
 		head + "every: 1h\njitter: 2d":                                                  "s.yaml:5:9: jitter:",

@@ -104,6 +104,10 @@ func (b *builder) waitPayload(with *value, path string) {
 			"no task waits for a signal that Pawl emits itself, such as %s", problem.Clip(s.text, 60))
 		return
 	}
+	if with.get("if") == nil {
+		b.idle(with.get("vars"), problem.Join(path, "vars"), "remove it, or add if",
+			"vars has no effect: they are the variables of if, and there is none")
+	}
 	_, err := new(Waits).Read(known.appendJSON(nil))
 	if ps, ok := errors.AsType[Problems](err); ok {
 		b.withProblems(with, path, ps)

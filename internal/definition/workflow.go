@@ -360,6 +360,7 @@ func (d *Definition) Misfits(ref *Ref, target *Definition, w *Work) (all Problem
 			ref.Name, d.Schedule.Overlap)
 		all = append(all, at)
 	}
+	all = append(all, d.startFaults(ref, target)...)
 	if !ref.Constant || target.Input == nil || w.Done > SharedWork {
 		return all
 	}

@@ -158,6 +158,9 @@ func New(spec Spec) (*Schedule, error) {
 			s.strict = append(s.strict, Fault{path, fmt.Sprintf("%.60q never comes", line), "name a day that the month has, or leave the line out"})
 		}
 	}
+	if spec.Every == 0 && s.zone == time.UTC {
+		s.clocks("the clocks of UTC are never changed", "add zone: Europe/Berlin, for example, or leave it out")
+	}
 	s.readCron(fault)
 	s.readEvery(fault)
 	s.readAt(fault)
@@ -176,6 +179,7 @@ func New(spec Spec) (*Schedule, error) {
 }
 
 func (s *Schedule) readCron(fault func(path, message, fix string)) {
+	bothDays := len(s.Cron) == 0
 	for i, text := range s.Cron {
 		c, err := parseCron(text, s.Days)
 		if err != nil {
@@ -195,6 +199,23 @@ func (s *Schedule) readCron(fault func(path, message, fix string)) {
 		}
 		s.lines = append(s.lines, t)
 		s.except.beside(&c)
+		bothDays = bothDays || !c.anyDay && !c.anyWeekday
+	}
+	if s.Days != "" && !bothDays {
+		say := "days has no effect: no line names both a day of the month and a day of the week"
+		s.strict = append(s.strict, Fault{"days", say, "leave it out"})
+	}
+}
+
+// clocks refuses policies for clocks that are changed, in a new schedule where no clock is.
+func (s *Schedule) clocks(why, fix string) {
+	for _, f := range []struct {
+		path  string
+		given bool
+	}{{"gap", s.Gap != ""}, {"repeat", s.Repeat != ""}} {
+		if f.given {
+			s.strict = append(s.strict, Fault{f.path, f.path + " has no effect: " + why, fix})
+		}
 	}
 }
 
@@ -206,6 +227,13 @@ func (s *Schedule) checkLines(fault func(path, message, fix string)) {
 	if s.at != nil {
 		if _, comes := s.Next(beginning.Add(-time.Nanosecond)); !comes {
 			fault("at", fmt.Sprintf("%.60q never comes: it is not of the years 2000 to 9999, or with gap: skip the clocks of %s jump over it", s.At, s.zone), "write another moment")
+		}
+		return
+	}
+	if s.Every != 0 && !s.except.empty() {
+		if _, comes := s.Next(beginning.Add(-time.Nanosecond)); !comes {
+			say := fmt.Sprintf("no time of every: %s is left", s.Every)
+			s.strict = append(s.strict, Fault{"except", say, "except fewer times, or write another offset"})
 		}
 		return
 	}
@@ -272,6 +300,10 @@ func (s *Schedule) readAt(fault func(path, message, fix string)) {
 		s.at.repeat = cmp.Or(s.at.repeat, RepeatFirst)
 	}
 	if t, err := s.parseMoment("at", time.RFC3339, s.At); err == nil {
+		if s.zone != time.UTC {
+			s.clocks("at is a moment with an offset from UTC, which no clock skips or repeats",
+				"leave it out, or write at as a local time with zone")
+		}
 		only(t.UTC(), time.UTC)
 		return
 	}

@@ -24,7 +24,7 @@ func (c *call) parsed() ([]*definition.Definition, error) {
 	var defs []*definition.Definition
 	var problems definition.Problems
 	err := c.body(mediaDocument, func(body []byte, _ string) error {
-		defs, problems = definition.Examine(cmp.Or(c.query.Get("file"), "body"), body, c.knowsLanguage)
+		defs, problems = definition.ExamineWithin(c.Most, cmp.Or(c.query.Get("file"), "body"), body, c.knowsLanguage)
 		return nil
 	})
 	if err != nil || len(problems) == 0 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/server/metrics"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -42,6 +43,8 @@ type Options struct {
 	Page http.Handler
 	// Wires are protocols of other evaluators, each served below /compat/NAME/.
 	Wires []Wire
+	// Most are the operator's ceilings of the limits of one program: definitions with higher ones are refused. Zero: none.
+	Most payload.Ceilings
 	// Archive is the archive that this server shows, or nil for a normal server. With an archive it refuses requests that could change
 	// something.
 	Archive *api.Archive

@@ -218,6 +218,7 @@ func (r *Instance) serveState(ctx context.Context, o Owner, dir string, ro Optio
 	r.server, err = server.New(server.Options{
 		Engine: r.engine, Log: r.Log, Tracer: r.tracer, Version: r.Version, Tokens: tokens, Workers: workers,
 		Broker: r.brokerFigures(), Grace: ro.Drains, Page: ro.Page, UploadLimit: r.Config.Size("upload_limit"), Secret: secrets.Here, Wires: r.wires(),
+		Most: r.ceilings(),
 	})
 	if err != nil {
 		return err
