@@ -74,7 +74,7 @@ type Retry struct {
 
 // Concurrency limits how many executions hold one key at the same time.
 type Concurrency struct {
-	Key   string `json:"key" doc:"Executions with the same key are counted together"`
+	Key   string `json:"key" check:"filled" doc:"Executions with the same key are counted together"`
 	Limit int    `json:"limit" doc:"Executions that may hold the key at the same time; at least 1"`
 
 	WhenFull string `json:"when_full,omitempty" enum:"queue,cancel_new,cancel_oldest" doc:"At the limit: wait, or cancel one; default queue"`

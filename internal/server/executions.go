@@ -135,12 +135,19 @@ func (c *call) filter() (store.Filter, error) {
 	}
 	f.Stages = c.stages()
 	for _, label := range c.query["label"] {
-		if name, value, ok := c.label(label); ok {
-			if f.Labels == nil {
-				f.Labels = map[string]string{}
-			}
-			f.Labels[name] = value
+		name, value, ok := c.label(label)
+		if !ok {
+			continue
 		}
+		if other, twice := f.Labels[name]; twice && other != value {
+			c.fault("label", label, fmt.Sprintf("it is given with the value %.60q too, and an execution has one value of a label", other),
+				"ask for one of them")
+			continue
+		}
+		if f.Labels == nil {
+			f.Labels = map[string]string{}
+		}
+		f.Labels[name] = value
 	}
 	f.Verdicts = append(f.Verdicts, c.query["verdict"]...)
 	f.Workflow = c.id("workflow")

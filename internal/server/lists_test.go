@@ -99,7 +99,8 @@ func TestListsSayHowItEnded(t *testing.T) {
 	if err != nil || one.Verdict != "ok" || one.WallMS != 12.5 {
 		t.Errorf("%+v, %v", one, err)
 	}
-	for _, query := range []string{"verdict=", "verdict=WA", "verdict=Timeout", "verdict=ok&verdict=wrong-answer", "label=run", "wait=1s", "verdct=ok"} {
+	for _, query := range []string{"verdict=", "verdict=WA", "verdict=Timeout", "verdict=ok&verdict=wrong-answer", "label=run",
+		"label=run%3D1&label=run%3D2", "wait=1s", "verdct=ok"} {
 		h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/evaluations?"+query, "")
 	}
 	h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/evaluations:count", "")
