@@ -64,10 +64,34 @@ func limits(info map[string]string) (concern, remedy string) {
 	return "", ""
 }
 
+// wrongType reports whether a key has another type than the one that Pawl has given it.
+func wrongType(err error) bool { return err != nil && strings.Contains(err.Error(), "WRONGTYPE") }
+
+// repair deletes the keys of the namespace that have another type, for example a list in place of a line, which another program has put
+// there. They are made again like keys that were lost. Reply queues are not among them: their owners make new ones.
+func (f *Broker) repair(ctx context.Context) error {
+	keys := []string{f.key("bytes"), f.key("meta"), f.key("dead")}
+	for _, line := range brokerrpc.Lines() {
+		keys = append(keys, f.line(line))
+	}
+	deleted, err := repairScript.Exec(ctx, f.client, keys, nil).AsStrSlice()
+	if err != nil {
+		return failed(ctx, "look for keys of another type", err)
+	}
+	for _, key := range deleted {
+		f.log.Warn("another program has replaced a key of Pawl by one of another type: it is deleted and made again, and its messages are sent again; "+
+			"keep other programs from keys that begin with pawl:", "key", key)
+	}
+	return nil
+}
+
 // claimNamespace registers the namespace for this installation, unless another one has it.
 func (f *Broker) claimNamespace(ctx context.Context) error {
 	if f.o.Installation == "" {
 		return nil
+	}
+	if err := f.repair(ctx); err != nil {
+		return err
 	}
 	meta := f.key("meta")
 	if err := f.do(ctx, "HSETNX", meta, "installation", f.o.Installation).Error(); err != nil {

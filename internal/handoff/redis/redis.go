@@ -177,7 +177,7 @@ func (f *Broker) Send(ctx context.Context, line brokerrpc.Line, body []byte, _ t
 func (f *Broker) Put(ctx context.Context, replyQueue string, message []byte) error {
 	key := f.key("to:" + replyQueue)
 	err := f.client.Do(ctx, f.client.B().Arbitrary("XADD").Keys(key).Args("NOMKSTREAM", "MAXLEN", "~", "10000", "*", "m", rueidis.BinaryString(message)).Build()).Error()
-	if rueidis.IsRedisNil(err) {
+	if rueidis.IsRedisNil(err) || wrongType(err) {
 		return brokerrpc.ErrNoReplyQueue
 	}
 	if err != nil {

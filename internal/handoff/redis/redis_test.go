@@ -33,9 +33,12 @@ func TestTransport(t *testing.T) {
 	brokerrpctest.Exercise(t, func(t *testing.T) *brokerrpctest.Rig {
 		url := redistest.URL(t)
 		return &brokerrpctest.Rig{
-			Transport: func(t *testing.T) brokerrpc.Transport { return open(t, redis.Options{URL: url, Stale: time.Second}) },
-			Full:      func(t *testing.T) brokerrpc.Transport { return open(t, redis.Options{URL: url, MostBytes: 10 << 20}) },
-			Flush:     func(t *testing.T) { redistest.Flush(t, url) },
+			Transport: func(t *testing.T) brokerrpc.Transport {
+				return open(t, redis.Options{URL: url, Installation: "one", Stale: time.Second})
+			},
+			Full:    func(t *testing.T) brokerrpc.Transport { return open(t, redis.Options{URL: url, MostBytes: 10 << 20}) },
+			Flush:   func(t *testing.T) { redistest.Flush(t, url) },
+			Replace: func(t *testing.T, replyQueues ...string) { redistest.Replace(t, url, replyQueues...) },
 		}
 	})
 }
@@ -240,6 +243,30 @@ func TestLineDeleted(t *testing.T) {
 	}
 	if lines, err := f.Backlog(t.Context()); err != nil || lines[brokerrpc.Tells].Bytes != 600 {
 		t.Errorf("%+v, %v", lines, err)
+	}
+}
+
+// A key of another type is reported once, by its name, and does not keep a server from starting.
+func TestKeysOfAnotherType(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Do("RPUSH", "pawl:{default}:meta", "x")
+	s.Do("SET", "pawl:{default}:tell", "x")
+	var said strings.Builder
+	for range 2 {
+		f, err := redis.Open(t.Context(), redis.Options{URL: s.URL(), Installation: "one", Log: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	for _, key := range []string{"meta", "tell"} {
+		if strings.Count(said.String(), "key=pawl:{default}:"+key+"\n") != 1 {
+			t.Errorf("%s: %s", key, &said)
+		}
+	}
+	if n := strings.Count(said.String(), "\n"); n != 2 {
+		t.Errorf("%d lines: %s", n, &said)
 	}
 }
 

@@ -87,6 +87,9 @@ func (b *replyQueue) fetch(ctx context.Context) error {
 	if rueidis.IsRedisNil(err) {
 		return nil
 	}
+	if wrongType(err) {
+		return brokerrpc.ErrNoReplyQueue
+	}
 	if err != nil {
 		b.touched = time.Time{} // a restarted Redis may have lost the reply queue, and its reader would wait for ever
 		return failed(ctx, "read the reply queue", err)

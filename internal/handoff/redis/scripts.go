@@ -40,8 +40,14 @@ return 1`)
 // deadLetterScript moves a message to the dead letters. It keeps at most 10,000 dead letters, at most so many bytes, and none older than 7
 // days; the oldest are deleted first. The text of an ask is not kept, because asks are never sent again.
 //
+// A key of another type ends the script before it has changed anything.
+//
 //	KEYS line, bytes, dead   ARGV name of the line, group, id, message, reason, tries, most bytes
 var deadLetterScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+redis.call('HLEN', KEYS[2])
+if redis.call('XLEN', KEYS[3]) == 0 then
+	redis.call('HSET', KEYS[2], 'dead', 0)
+end
 redis.call('XACK', KEYS[1], ARGV[2], ARGV[3])
 if redis.call('XDEL', KEYS[1], ARGV[3]) == 1 then
 	redis.call('HINCRBY', KEYS[2], ARGV[1], -#ARGV[4])
@@ -51,9 +57,6 @@ end
 local message, size = ARGV[4], #ARGV[4]
 if ARGV[1] == 'ask' then
 	message = ''
-end
-if redis.call('XLEN', KEYS[3]) == 0 then
-	redis.call('HSET', KEYS[2], 'dead', 0)
 end
 redis.call('XADD', KEYS[3], '*', 'l', message, 'size', size, 'line', ARGV[1], 'why', ARGV[5], 'tries', ARGV[6])
 local held = redis.call('HINCRBY', KEYS[2], 'dead', #message)
@@ -70,10 +73,13 @@ for i = 1, 1000 do
 end
 return 1`)
 
-// redriveScript puts a dead letter back into its line, or drops it. Asks are dropped, because their workers have asked again.
+// redriveScript puts a dead letter back into its line, or drops it. Asks are dropped, because their workers have asked again. A key of
+// another type ends the script before it has changed anything.
 //
 //	KEYS dead, line, bytes   ARGV id, name of the line, message, "1" to put it back
 var redriveScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+redis.call('XLEN', KEYS[2])
+redis.call('HLEN', KEYS[3])
 if redis.call('XDEL', KEYS[1], ARGV[1]) == 0 then
 	return 0
 end
@@ -118,3 +124,17 @@ for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
 	end
 end
 return gone`)
+
+// repairScript deletes keys that have another type, and returns their names.
+//
+//	KEYS bytes, meta, and the streams
+var repairScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+local deleted = {}
+for i, key in ipairs(KEYS) do
+	local length = redis.pcall(i <= 2 and 'HLEN' or 'XLEN', key)
+	if type(length) == 'table' and string.find(length.err or '', 'WRONGTYPE') then
+		redis.call('DEL', key)
+		deleted[#deleted + 1] = key
+	end
+end
+return deleted`)

@@ -184,10 +184,12 @@ func (f *Broker) readLine(ctx context.Context, c *counter) {
 			return
 		}
 		fresh, err := f.fresh(ctx, c.line, max(1, c.free()))
-		if err != nil && strings.Contains(err.Error(), "NOGROUP") {
-			if err = f.makeGroup(ctx, c.line); err == nil {
-				continue
+		if wrongType(err) {
+			if err = f.repair(ctx); err == nil {
+				err = f.makeGroup(ctx, c.line)
 			}
+		} else if err != nil && strings.Contains(err.Error(), "NOGROUP") {
+			err = f.makeGroup(ctx, c.line)
 		}
 		if err != nil {
 			if failures++; failures == 3 && ctx.Err() == nil {
@@ -260,13 +262,15 @@ func (f *Broker) tendOnce(ctx context.Context, c *counter) error {
 	if err := f.readClock(asking); err != nil {
 		return err
 	}
-	if err := forgetScript.Exec(asking, f.client, []string{f.line(line)}, []string{group, "3600000"}).Error(); err != nil {
-		return failed(ctx, "forget consumers", err)
-	}
 	if line == brokerrpc.Asks {
 		if err := f.claimNamespace(asking); err != nil && !errors.Is(err, brokerrpc.ErrUnavailable) {
 			f.log.Error("the broker's namespace now belongs to another installation", "err", err)
 		}
+	}
+	if err := forgetScript.Exec(asking, f.client, []string{f.line(line)}, []string{group, "3600000"}).Error(); err != nil {
+		return failed(ctx, "forget consumers", err)
+	}
+	if line == brokerrpc.Asks {
 		return trimScript.Exec(asking, f.client, []string{f.line(line), f.key("bytes")}, []string{string(line), strconv.Itoa(oldAsk)}).Error()
 	}
 	if ids := f.inHand(line); len(ids) > 0 {

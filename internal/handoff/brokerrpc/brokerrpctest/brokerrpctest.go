@@ -21,6 +21,9 @@ type Rig struct {
 	Full func(t *testing.T) brokerrpc.Transport
 	// Flush empties the broker.
 	Flush func(t *testing.T)
+	// Replace puts things of another kind in the places of all that the broker keeps for Pawl, as another program might. Nil: servers leave
+	// such things alone and say what to do.
+	Replace func(t *testing.T, replyQueues ...string)
 	// Tries is how often a message is delivered before it is dead-lettered; 0: brokerrpc.MostTries.
 	Tries int
 	// Blind is a broker that reports only how many messages of a line no server has got.
@@ -51,6 +54,7 @@ var rows = map[string]func(*testing.T, *Rig){
 	"Backlog":           backlog,
 	"Flushed":           flushed,
 	"FlushedInHand":     flushedInHand,
+	"Replaced":          replaced,
 }
 
 // Exercise runs the suite; build makes a fresh Rig, which ends with its test.

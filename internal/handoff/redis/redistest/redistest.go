@@ -33,6 +33,25 @@ func URL(t *testing.T) string {
 // Flush deletes everything in the URL's namespace.
 func Flush(t *testing.T, url string) {
 	t.Helper()
+	eval(t, url, `for _, k in ipairs(redis.call('KEYS', ARGV[1]..'*')) do redis.call('DEL', k) end`)
+}
+
+// Replace puts lists in the places of all keys of the URL's namespace.
+func Replace(t *testing.T, url string, replyQueues ...string) {
+	t.Helper()
+	keys := []string{"ask", "tell", "log", "dead", "bytes", "meta"}
+	for _, name := range replyQueues {
+		keys = append(keys, "to:"+name)
+	}
+	eval(t, url, `for i = 2, #ARGV do
+	redis.call('DEL', ARGV[1]..ARGV[i])
+	redis.call('RPUSH', ARGV[1]..ARGV[i], 'theirs')
+end`, keys...)
+}
+
+// eval runs a script whose first argument is the beginning of all keys of the URL's namespace.
+func eval(t *testing.T, url, script string, args ...string) {
+	t.Helper()
 	base, namespace, _ := strings.Cut(url, "?namespace=")
 	o, err := rueidis.ParseURL(base)
 	if err != nil {
@@ -44,8 +63,7 @@ func Flush(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	const script = `for _, k in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', k) end`
-	err = c.Do(context.Background(), c.B().Eval().Script(script).Numkeys(0).Arg("pawl:{"+namespace+"}:*").Build()).Error()
+	err = c.Do(context.Background(), c.B().Eval().Script(script).Numkeys(0).Arg("pawl:{"+namespace+"}:").Arg(args...).Build()).Error()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		t.Fatal(err)
 	}
