@@ -15,7 +15,11 @@ func TestLimitsAreNotInherited(t *testing.T) {
 		binary := copyTestBinary(t, publicDir(t))
 		const other = "ulimit -S -s 1024 -n 256 -f 100000 -i 100 -v 100000000; "
 		var said []string
-		for _, shell := range []string{"", other, other + "exec nice -n 7 "} {
+		shells := []string{"", other}
+		if os.Geteuid() == 0 { // an ordinary user cannot lower its own nice value
+			shells = append(shells, other+"exec nice -n 7 ")
+		}
+		for _, shell := range shells {
 			cmd := exec.CommandContext(t.Context(), "bash", "-c", shell+`"$0" -test.run '^TestLimitsAreNotInherited$' -test.v`, binary)
 			cmd.Env = append(os.Environ(), "PAWL_TEST_SHELL=yes")
 			out, err := cmd.CombinedOutput()
@@ -27,7 +31,7 @@ func TestLimitsAreNotInherited(t *testing.T) {
 			said = append(said, limits)
 		}
 		for _, limits := range said[1:] {
-			if os.Geteuid() == 0 && limits != said[0] {
+			if limits != said[0] {
 				t.Errorf("under other limits:\n%s\nand otherwise:\n%s", limits, said[0])
 			}
 		}
