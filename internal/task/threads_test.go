@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
@@ -100,6 +101,9 @@ func TestThreadVariables(t *testing.T) {
 	} {
 		for _, rt := range runtimes(t) {
 			r := with(t, rt, own, api.Code{Language: c.language, Source: source, Limits: api.CodeLimits{Pids: c.pids, CPUs: c.cpus}, Env: c.env})
+			if r.err != nil && os.Geteuid() != 0 && strings.Contains(r.err.Error(), "no cgroup with the cpu controller") {
+				continue // an ordinary user has none unless it is delegated
+			}
 			if r.err != nil || r.result.Stdout != c.want+"\n" {
 				t.Errorf("%s, pids %d: %v, %q, want %q", rt.Name(), c.pids, r.err, r.result.Stdout, c.want)
 			}

@@ -79,8 +79,8 @@ func (f *Broker) repair(ctx context.Context) error {
 		return failed(ctx, "look for keys of another type", err)
 	}
 	for _, key := range deleted {
-		f.log.Warn("another program has replaced a key of Pawl by one of another type: it is deleted and made again, and its messages are sent again; "+
-			"keep other programs from keys that begin with pawl:", "key", key)
+		f.log.Warn("another program has replaced a key of Pawl by one of another type: it is deleted and made again, and its messages "+
+			"are sent again; keep other programs from keys that begin with pawl:", "key", key)
 	}
 	return nil
 }

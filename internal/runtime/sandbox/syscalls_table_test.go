@@ -27,7 +27,7 @@ func TestSyscallTables(t *testing.T) {
 	if err != nil {
 		t.Fatalf("find the source of golang.org/x/sys: %v", err)
 	}
-	if strings.TrimSpace(string(dir)) == "" && os.Geteuid() != 0 { // a test binary that another user runs: the go command has found no module in that user's cache
+	if strings.TrimSpace(string(dir)) == "" && os.Geteuid() != 0 { // another user has built the test
 		t.Skip("NOT TESTED: this user's module cache has no golang.org/x/sys")
 	}
 	amd64, arm64 := syscallNames(t, string(dir), "amd64"), syscallNames(t, string(dir), "arm64")
