@@ -188,12 +188,12 @@ func (f *Broker) readLine(ctx context.Context, c *counter) {
 			if err = f.repair(ctx); err == nil {
 				err = f.makeGroup(ctx, c.line)
 			}
-		} else if err != nil && strings.Contains(err.Error(), "NOGROUP") {
+		} else if lostLine(err) {
 			err = f.makeGroup(ctx, c.line)
 		}
 		if err != nil {
 			if failures++; failures == 3 && ctx.Err() == nil {
-				f.log.Warn("the broker does not answer; trying again until it does", "line", c.line, "err", err)
+				f.log.Warn("a line of the broker cannot be read; trying again until it can", "line", c.line, "err", err)
 			}
 			brokerrpc.Pause(ctx, time.Duration(min(failures, 10))*100*time.Millisecond)
 			continue
@@ -206,6 +206,11 @@ func (f *Broker) readLine(ctx context.Context, c *counter) {
 			c.delete(fresh...)
 		}
 	}
+}
+
+// lostLine reports whether a line or its group does not exist, or was deleted while it was read.
+func lostLine(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "NOGROUP") || strings.Contains(err.Error(), "UNBLOCKED"))
 }
 
 // fresh waits up to a second for new messages.
