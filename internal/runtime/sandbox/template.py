@@ -8,19 +8,19 @@ import sys
 # would cost a program with numpy a fifth of its processor time. The template stands still until G has ended. G runs only this function, and
 # writes only below the template's part of the stack. P is a copy of the template in which the function returns 0.
 #
-#   long enter(struct clone_args *args, int pidfd, int flags, pid_t (*fork)(void), int *refused) {
+#   long enter(struct clone_args *args, int pidfd, int flags, pid_t (*fork)(void), int *result) {
 #       long pid = syscall(SYS_clone3, args, 88);
 #       if (pid != 0) return pid; // the template
-#       int result = syscall(SYS_setns, pidfd, flags);
-#       if (result == 0 && (result = fork()) == 0) return 0; // P
-#       if (result < 0) *refused = result;
+#       int r = syscall(SYS_setns, pidfd, flags);
+#       if (r == 0 && (r = fork()) == 0) return 0; // P
+#       *result = r;
 #       syscall(SYS_exit, 0);
 #   }
 ENTER = {
-    "x86_64": "535541544155415689f34989d44989cd4c89c5be58000000b8b30100000f054885c0752589df4c89e6b8340100000f0585c0750741ff"
-    "d585c0740e790389450031ffb83c0000000f05415e415d415c5d5bc3",
-    "aarch64": "fd7bbda9f35301a9f55b02a9f30301aaf40302aaf50303aaf60304aa010b80d2683680d2010000d4a00100b5e00313aae10314aa"
-    "882180d2010000d480000035a0023fd6c00000344000f836c00200b9000080d2a80b80d2010000d4f55b42a9f35341a9fd7bc3a8c0035fd6",
+    "x86_64": "535541544155415689f34989d44989cd4c89c5be58000000b8b30100000f054885c0752389df4c89e6b8340100000f0585c07507"
+    "41ffd585c0740c89450031ffb83c0000000f05415e415d415c5d5bc3",
+    "aarch64": "fd7bbda9f35301a9f55b02a9f30301aaf40302aaf50303aaf60304aa010b80d2683680d2010000d4800100b5e00313aae10314aa"
+    "882180d2010000d460000035a0023fd6a0000034c00200b9000080d2a80b80d2010000d4f55b42a9f35341a9fd7bc3a8c0035fd6",
 }
 
 
@@ -95,7 +95,7 @@ def wait():
 
     libc.mmap.restype, libc.mmap.argtypes = ctypes.c_long, [word, word, ctypes.c_int, ctypes.c_int, ctypes.c_int, word]
     libc.mprotect.argtypes = [word, word, ctypes.c_int]
-    fork, refused = ctypes.cast(libc.fork, ctypes.c_void_p).value, ctypes.c_int()
+    fork, result = ctypes.cast(libc.fork, ctypes.c_void_p).value, ctypes.c_int()
 
     def load(code):
         """returns a function of machine code."""
@@ -206,14 +206,14 @@ def wait():
         if not data:
             os._exit(0)
         numbers, fds = memoryview(data).cast("q").tolist(), memoryview(rights[0][2]).cast("i").tolist()
-        stage, forked, refused.value = "enter the namespaces", -1, 0
+        stage, forked, result.value = "enter the namespaces", -1, 0
         ctypes.pythonapi.PyOS_BeforeFork()
         if libc.setns(fds[0], NEWPID) == 0:
             arguments = (ctypes.c_uint64 * 11)(VM | VFORK, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(pid), 1, 0)
             if numbers[2]:
                 arguments[0], arguments[10] = VM | VFORK | INTO_CGROUP, fds[6]
             inner = NEWUSER | NEWNS | NEWNET | NEWIPC | NEWUTS
-            forked = enter(ctypes.addressof(arguments), fds[0], inner, fork, ctypes.addressof(refused))
+            forked = enter(ctypes.addressof(arguments), fds[0], inner, fork, ctypes.addressof(result))
         if forked == 0:
             ctypes.pythonapi.PyOS_AfterFork_Child()
             try:
@@ -221,12 +221,14 @@ def wait():
             except BaseException as e:
                 fail(3 if stage.startswith("install") else fds[1], e)
             break
+        if forked > 0 and result.value == 0:  # G was killed, perhaps in fork, with locks of the C library that no one would release
+            os._exit(1)
         ctypes.pythonapi.PyOS_AfterFork_Parent()
         if libc.setns(home, NEWPID):
             os._exit(1)
-        if refused.value:
+        if result.value < 0:
             try:
-                os.write(fds[1], message(b"F", stage, os.strerror(-refused.value), -refused.value, 0, 0, 0, 0, 0))
+                os.write(fds[1], message(b"F", stage, os.strerror(-result.value), -result.value, 0, 0, 0, 0, 0))
             except OSError:  # the sandbox has ended
                 pass
         for fd in fds:
