@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -322,6 +323,44 @@ func TestLogStaysShort(t *testing.T) {
 	if limit := int64(64 << 20); fi.Size() > limit {
 		t.Errorf("after writing 150 MB the log has %d bytes, want at most %d", fi.Size(), limit)
 	}
+}
+
+// TestLogBeginsAgainAmongSmallCommits lets a checkpoint leave a few pages of a long log, as when the writer commits during it. The writer is
+// then blocked until these are moved as well, and its next commit begins the log again.
+func TestLogBeginsAgainAmongSmallCommits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t)
+		commit := func(size int) {
+			t.Helper()
+			d := flow.Submit(x.id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: make([]byte, size), CreatedAt: x.now})
+			if err := x.s.write(func() error { return x.s.tx.Apply(t.Context(), store.Delta{Drafts: []*flow.Draft{d}}) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-x.s.writeToken
+		commit((walSoft - walFew) * 4096)
+		reader := <-x.s.readers
+		if err := reader.exec("BEGIN; SELECT n FROM executions LIMIT 1"); err != nil {
+			t.Fatal(err)
+		}
+		for x.s.w.logLength() < walSoft {
+			commit(10 * 4096)
+		}
+		synctest.Wait() // the checkpoint has moved what the reader has seen
+		if err := reader.exec("COMMIT"); err != nil {
+			t.Fatal(err)
+		}
+		x.s.readers <- reader
+		x.s.writeToken <- struct{}{}
+		synctest.Wait()
+		<-x.s.writeToken
+		commit(0)
+		x.s.writeToken <- struct{}{}
+		if n := x.s.w.logLength(); n >= walFew {
+			t.Errorf("the log has %d pages after a commit that followed the checkpoint, want it begun again", n)
+		}
+	})
 }
 
 // TestCheckFindsDamage plants rows that no decision can write.
