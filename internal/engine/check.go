@@ -34,7 +34,9 @@ func (s *Submission) check() []problem.Problem {
 	if bad := fault.BadJSON(s.Input, fault.InputLimit); bad != "" {
 		f.Add("input", fmt.Sprintf("%.60q", s.Input), bad, "give a JSON value")
 	}
-	f.labels(s)
+	if len(s.WorkerLabels)+len(s.Labels) > 0 {
+		f.labels(s)
+	}
 	f.Spans(&s.Settings)
 	f.Span("start_in", s.StartIn)
 	if !s.NotBefore.IsZero() && time.Until(s.NotBefore) > farthest {

@@ -62,13 +62,14 @@ func (e *Engine) wakeCommitter() { loop.Wake(e.signal) }
 // the store before any of them reads it. It ends when ctx has ended and nothing is pending.
 func (e *Engine) commitLoop(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
+	again := time.NewTimer(0)
 	for {
-		b, again := e.gather(ctx)
+		b := e.gather(ctx, again)
 		if b == nil {
 			select {
 			case <-e.signal:
 				continue
-			case <-again:
+			case <-again.C:
 				continue
 			case <-ctx.Done():
 			}
@@ -106,12 +107,13 @@ func (e *Engine) close() bool {
 
 // gather takes the next batch: requests, and the claimers whose queues may hold work. It is nil if there is neither, or if it is too early;
 // then again fires when it is time.
-func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) {
+func (e *Engine) gather(ctx context.Context, again *time.Timer) (b *batch) {
 	stopping := ctx.Err() != nil
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if wait := e.batcher.wait(time.Now()); wait > 0 && !stopping {
-		return nil, time.After(wait)
+		again.Reset(wait)
+		return nil
 	}
 	b = e.batcher.next(stopping, time.Now())
 	if e.batcher.startable() > 0 {
@@ -120,10 +122,10 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 	e.claimers.stopped = e.claimers.stopped || stopping
 	b.claimers = e.claimers.claimable()
 	if len(b.ops)+len(b.claimers) == 0 {
-		return nil, nil
+		return nil
 	}
 	e.batcher.begin(b, time.Now())
-	return b, nil
+	return b
 }
 
 // commit runs one batch as one transaction. If a batch fails because of what its requests write (fault.OfBatch), it is halved until the bad

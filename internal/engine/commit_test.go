@@ -41,7 +41,7 @@ func (g gatherer) request(n int) {
 // some gathers requests.
 func (g gatherer) some(want int) *batch {
 	g.Helper()
-	b, _ := g.e.gather(g.Context())
+	b := g.e.gather(g.Context(), time.NewTimer(0))
 	if b == nil || len(b.ops) != want {
 		g.Fatalf("gathered %+v, not %d requests", b, want)
 	}

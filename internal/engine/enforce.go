@@ -141,7 +141,7 @@ func (e *Engine) planEnforcement(ctx context.Context, v automation.Verdict, sign
 		sub.Key, sub.KeyLimit, sub.WhenFull, sub.Fair = v.Key, settings.Concurrency.Limit, settings.Concurrency.WhenFull, v.Fair
 	}
 	k := &plannedStart{id: e.opts.NewID()}
-	if k.request, k.err = e.request(ctx, sub, k.id); k.err != nil {
+	if k.err = e.request(ctx, sub, k.id, &k.request); k.err != nil {
 		var refused *fault.Invalid
 		if !errors.As(k.err, &refused) && !fault.OfBatch(k.err) {
 			return nil, k.err

@@ -104,7 +104,7 @@ func (e *Engine) planStart(ctx context.Context, d *definition.Definition, fire s
 	sub := &Submission{Action: run.ActionText(), Input: input, Queue: settings.Queue, Priority: settings.Priority,
 		Settings: settings.Settings, Retry: settings.Retry,
 		Labels: requests.Merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels), work: w}
-	if s.request, s.err = e.request(ctx, sub, s.id); s.err != nil {
+	if s.err = e.request(ctx, sub, s.id, &s.request); s.err != nil {
 		return s
 	}
 	if line := scheduleKey(d); line != "" {

@@ -66,7 +66,7 @@ func TestFollowUpsLeaveCommittersToCallers(t *testing.T) {
 // idle checks that there is nothing to gather until a request is enqueued or a batch ends.
 func (g gatherer) idle() {
 	g.Helper()
-	if b, _ := g.e.gather(g.Context()); b != nil {
+	if b := g.e.gather(g.Context(), time.NewTimer(0)); b != nil {
 		g.Fatalf("gathered %+v", b)
 	}
 }

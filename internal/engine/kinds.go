@@ -28,6 +28,9 @@ func engineStep(decide func(*transaction, context.Context, *flow.Draft) error) t
 
 // engineKind is the entry of a kind; without functions for a kind that workers run.
 func (e *Engine) engineKind(k flow.Kind) *txn.Kind {
+	if !k.ByEngine() {
+		return &byWorker
+	}
 	for i := range e.kinds {
 		if e.kinds[i].Kind == k {
 			return &e.kinds[i]

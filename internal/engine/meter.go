@@ -22,13 +22,12 @@ type meters map[string]time.Time
 
 // loadMeters reads the meters of due drafts. The locks of their keys are held.
 func (t *transaction) loadMeters(ctx context.Context, drafts []*flow.Draft) error {
-	known := txn.MadePart[meters](t)
 	var keys []string
 	for _, d := range drafts {
 		if !metered(d) || !d.Due(t.now) {
 			continue
 		}
-		if known != nil {
+		if known := txn.MadePart[meters](t); known != nil {
 			if _, ok := (*known)[d.Rate.Key]; ok {
 				continue
 			}

@@ -250,8 +250,8 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 		input = x.Input
 	}
 	was, own := e.byDefinition(ctx, x)
-	r, err := e.request(ctx, &Submission{Action: action, Input: input, Labels: own}, x.ID)
-	if err != nil {
+	var r flow.Request
+	if err := e.request(ctx, &Submission{Action: action, Input: input, Labels: own}, x.ID, &r); err != nil {
 		return flow.Request{}, err
 	}
 	keepAsked(&r, &x.Request, &was)

@@ -95,7 +95,9 @@ func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, er
 // CheckSubmission returns the request that a submission would make now, or an Invalid with everything that is wrong
 // with it. It changes nothing, and guarantees nothing: the definition may change before the submission.
 func (e *Engine) CheckSubmission(ctx context.Context, s Submission) (flow.Request, error) {
-	return e.checkedRequest(ctx, &s, e.opts.NewID())
+	var r flow.Request
+	err := e.checkedRequest(ctx, &s, e.opts.NewID(), &r)
+	return r, err
 }
 
 // submit waits until every request has its verdict.
@@ -238,60 +240,62 @@ func (o *submitOp) done(err error) {
 // prepare fills o with the request of a submission, or returns everything that is wrong with it.
 func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error {
 	id := e.opts.NewID()
-	r, err := e.request(ctx, s, id)
-	if err != nil && !s.mayBeKnown(err) {
-		return err
+	r := &o.request
+	err := e.request(ctx, s, id, r)
+	if err != nil {
+		if !s.mayBeKnown(err) {
+			return err
+		}
+		*r = flow.Request{} // a refused request locks nothing
 	}
-	o.id, o.key, o.request, o.refused, o.submitted = id, s.IdempotencyKey, r, err, &e.counters.submitted
+	o.id, o.key, o.refused, o.submitted = id, s.IdempotencyKey, err, &e.counters.submitted
 	o.sums, o.startIn, o.cached = uploads.SumsIn(r.Input, r.With), s.StartIn, r.Cache != nil && !s.NoCache
 	return nil
 }
 
 // request is checkedRequest for a submission with an id, and stores the request's routing key.
-func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
-	r, err := e.checkedRequest(ctx, s, id)
-	if err != nil {
-		return r, err
+func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID, r *flow.Request) error {
+	if err := e.checkedRequest(ctx, s, id, r); err != nil {
+		return err
 	}
-	return r, e.commitRoutingKey(ctx, r.Queue)
+	return e.commitRoutingKey(ctx, r.Queue)
 }
 
 // checkedRequest makes the request of a submission, under its routing key, or returns everything that is wrong with it. It stores nothing:
-// the store may not have the routing key yet.
-func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
+// the store may not have the routing key yet. It fills r, which has 576 bytes, instead of returning it: each function on the way would copy it.
+func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID, r *flow.Request) error {
 	if s.Refused != nil {
-		return flow.Request{}, s.Refused
+		return s.Refused
 	}
 	if problems := s.check(); len(problems) > 0 {
-		return flow.Request{}, &fault.Invalid{Problems: problems}
+		return &fault.Invalid{Problems: problems}
 	}
-	r, err := e.resolve(ctx, s, id)
-	if err != nil {
-		return flow.Request{}, err
+	if err := e.resolve(ctx, s, id, r); err != nil {
+		return err
 	}
 	if r.Kind.ByEngine() && len(s.WorkerLabels) > 0 {
-		return flow.Request{}, fault.New(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
+		return fault.New(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
 	}
-	s.override(&r)
+	s.override(r)
 	if s.Retry != nil {
 		var f requests.Faults
 		if f.RetryCodes(s.Retry.On, r.Kind); len(f.List) > 0 {
-			return flow.Request{}, &fault.Invalid{Problems: f.List}
+			return &fault.Invalid{Problems: f.List}
 		}
 	}
-	if err := e.checkQueue(ctx, &r); err != nil {
-		return flow.Request{}, err
+	if err := e.checkQueue(ctx, r); err != nil {
+		return err
 	}
-	if err := e.assign(&r); err != nil {
-		return flow.Request{}, err
+	if err := e.assign(r); err != nil {
+		return err
 	}
 	if s.Cache != nil {
 		if r.Kind.NotCacheable() {
-			return flow.Request{}, fault.New("cache", "", fmt.Sprintf("what a %s ends with is not kept: it is about this moment", r.Kind), "leave it out")
+			return fault.New("cache", "", fmt.Sprintf("what a %s ends with is not kept: it is about this moment", r.Kind), "leave it out")
 		}
-		r.Cache = s.Cache.of(&r)
+		r.Cache = s.Cache.of(r)
 	}
-	return r, e.uploads.Check(ctx, &r)
+	return e.uploads.Check(ctx, r)
 }
 
 func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
@@ -308,13 +312,14 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 
 // resolve makes the request for a submission from the action's definition. If an alias has several versions, the same idempotency key gets
 // the same one; without a key the id of the execution chooses.
-func (e *Engine) resolve(ctx context.Context, s *Submission, id flow.ID) (flow.Request, error) {
+func (e *Engine) resolve(ctx context.Context, s *Submission, id flow.ID, r *flow.Request) error {
 	if kind := flow.Kind(s.Action); kind.AdHoc() {
-		return requests.BuiltIn(kind, s.Input), e.checkPayload(ctx, kind, s.Input, "input")
+		*r = requests.BuiltIn(kind, s.Input)
+		return e.checkPayload(ctx, kind, s.Input, "input")
 	}
 	name, wanted, alias, err := definition.SplitAction(s.Action)
 	if err != nil {
-		return flow.Request{}, fault.New("action", s.Action, err.Error(), "")
+		return fault.New("action", s.Action, err.Error(), "")
 	}
 	if alias != "" {
 		name = s.Action
@@ -323,22 +328,21 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, id flow.ID) (flow.R
 	if errors.Is(err, store.ErrNotFound) {
 		fix, err := e.catalog.NameFix(ctx, name, wanted)
 		if err != nil {
-			return flow.Request{}, err
+			return err
 		}
-		return flow.Request{}, fault.New("action", s.Action, fmt.Sprintf("there is no action or workflow %.100q", s.Action), fix)
+		return fault.New("action", s.Action, fmt.Sprintf("there is no action or workflow %.100q", s.Action), fix)
 	}
 	if err != nil {
-		return flow.Request{}, fmt.Errorf("look up action %q: %w", s.Action, err)
+		return fmt.Errorf("look up action %q: %w", s.Action, err)
 	}
 	if err := e.catalog.RefuseRetired(ctx, def.Name); err != nil {
-		return flow.Request{}, err
+		return err
 	}
-	r, err := requests.For(def, version, s.Input, s.Labels, nil, cmp.Or(s.work, definition.WorkWithin(definition.SharedWork)))
-	if err != nil {
-		return r, inputProblems(err)
+	if *r, err = requests.For(def, version, s.Input, s.Labels, nil, cmp.Or(s.work, definition.WorkWithin(definition.SharedWork))); err != nil {
+		return inputProblems(err)
 	}
 	r.Alias = alias
-	return r, e.checkPayload(ctx, r.Kind, r.Payload(), "with")
+	return e.checkPayload(ctx, r.Kind, r.Payload(), "with")
 }
 
 // checkPayload returns what is wrong with the payload of a built-in kind; field is its field in the request.

@@ -26,8 +26,8 @@ type Func func(ctx context.Context, t *Task) (json.RawMessage, error)
 
 func (f Func) Run(ctx context.Context, t *Task) (json.RawMessage, error) { return f(ctx, t) }
 
-// Instant is implemented by handlers that never wait: the worker runs them without a separate goroutine, and reports their
-// start and their end together.
+// Instant is implemented by handlers that never wait: the worker runs them without a separate goroutine and without Blobs,
+// and reports their start and their end together.
 type Instant interface{ Instant() }
 
 // Advertiser is implemented by handlers with capabilities beyond their kind, such as named runtimes. The worker sends these

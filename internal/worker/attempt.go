@@ -43,19 +43,18 @@ type attempt struct {
 }
 
 func newAttempt(s *session, w *handoff.Assignment) *attempt {
-	a := &attempt{session: s, next: w.NextSeq, resumed: w.Resumed, handler: s.w.Handlers[w.Kind]}
-	a.task = task.Task{
+	a := &attempt{session: s, next: w.NextSeq, resumed: w.Resumed, handler: s.w.Handlers[w.Kind], task: task.Task{
 		Execution: w.Execution, Attempt: w.Attempt, Action: w.Action, Kind: w.Kind, Payload: w.Payload, Timeout: w.Timeout,
 		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Chain: w.Chain,
-		Resumed: w.Resumed != nil, Host: a,
-	}
-	a.task.Blobs = a.blobs()
+		Resumed: w.Resumed != nil,
+	}}
+	a.task.Host = a
 	a.spans.begin(s.w.Tracer, &a.task, w.ClaimedAt)
 	if _, instant := a.handler.(task.Instant); instant {
 		a.ctx = s.ctx
 	} else {
 		a.atOnce = make(chan struct{})
-		a.task.AtOnce = a.atOnce
+		a.task.AtOnce, a.task.Blobs = a.atOnce, a.blobs()
 		a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	}
 	return a

@@ -90,10 +90,13 @@ func (t relation[W, R]) readable() relation[W, R] {
 	return slices.DeleteFunc(slices.Clone(t), func(f field[W, R]) bool { return f.get == nil })
 }
 
-// begin empties the columns and sets their types.
+// begin empties the columns and sets their types. Columns without rows have both: a transaction writes into a few of its 13 tables.
 func (t relation[W, R]) begin(c *columns) {
-	if c.all == nil {
+	switch {
+	case c.all == nil:
 		c.all = make([]column, len(t))
+	case c.rows() == 0:
+		return
 	}
 	for i := range c.all {
 		c.all[i].begin(t[i].of)
