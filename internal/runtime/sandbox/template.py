@@ -1,27 +1,7 @@
 # Pawl adds IMPORTS, and FILTER, which is an array of struct sock_filter. The interpreter imports this file as sitecustomize, as the last
 # thing before its program. In the template that import lasts: it forks a process for each program. In a fork it ends, and the interpreter
-# goes on to the program. See decisions 94 and 103.
+# goes on to the program. See decision 94.
 import sys
-
-# A template makes a program's process P through a process G between them, because a process can enter a user namespace, but not come
-# back. G shares the template's memory, as after vfork: to copy the page tables of an interpreter a second time, and to take them apart,
-# would cost a program with numpy a fifth of its processor time. The template stands still until G has ended. G runs only this function, and
-# writes only below the template's part of the stack. P is a copy of the template in which the function returns 0.
-#
-#   long enter(struct clone_args *args, int pidfd, int flags, pid_t (*fork)(void), int *result) {
-#       long pid = syscall(SYS_clone3, args, 88);
-#       if (pid != 0) return pid; // the template
-#       int r = syscall(SYS_setns, pidfd, flags);
-#       if (r == 0 && (r = fork()) == 0) return 0; // P
-#       *result = r;
-#       syscall(SYS_exit, 0);
-#   }
-ENTER = {
-    "x86_64": "535541544155415689f34989d44989cd4c89c5be58000000b8b30100000f054885c0752389df4c89e6b8340100000f0585c07507"
-    "41ffd585c0740c89450031ffb83c0000000f05415e415d415c5d5bc3",
-    "aarch64": "fd7bbda9f35301a9f55b02a9f30301aaf40302aaf50303aaf60304aa010b80d2683680d2010000d4800100b5e00313aae10314aa"
-    "882180d2010000d460000035a0023fd6a0000034c00200b9000080d2a80b80d2010000d4f55b42a9f35341a9fd7bc3a8c0035fd6",
-}
 
 
 def wait():
@@ -87,30 +67,23 @@ def wait():
 
     filter = Filter(len(FILTER) // 8, FILTER)
     header, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    PIDFD_OPEN, CLOSE_RANGE = 434, 436
+    CLONE3, PIDFD_OPEN, CLOSE_RANGE = 435, 434, 436
     NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 1 << 17, 1 << 25, 1 << 26, 1 << 27, 1 << 28, 1 << 29, 1 << 30
     INTO_CGROUP = 1 << 33
-    VM, VFORK = 1 << 8, 1 << 14
     pid = (ctypes.c_int * 1)(4_000)  # of the process between; the program's is then the next that is free
-
-    libc.mmap.restype, libc.mmap.argtypes = ctypes.c_long, [word, word, ctypes.c_int, ctypes.c_int, ctypes.c_int, word]
-    libc.mprotect.argtypes = [word, word, ctypes.c_int]
-    fork, result = ctypes.cast(libc.fork, ctypes.c_void_p).value, ctypes.c_int()
-
-    def load(code):
-        """returns a function of machine code."""
-        page = check(libc.mmap(0, len(code), 3, 0x22, -1, 0))  # private, anonymous
-        ctypes.memmove(page, code, len(code))
-        check(libc.mprotect(page, len(code), 5))  # executable, and no longer writable
-        return ctypes.PYFUNCTYPE(ctypes.c_long, *5 * [word])(page)
 
     def become(numbers, fds):
         """turns a fork into what pid1's execute makes of the program's process."""
         nonlocal stage
         numbers = iter(numbers)
         extra, trial, born = next(numbers), next(numbers), next(numbers)
-        report, start, *streams = fds[1:6]
+        init, report, start, *streams = fds[:6]
         tasks = fds[6 + born :]
+        stage = "enter the namespaces"
+        check(libc.setns(init, NEWUSER | NEWNS | NEWNET | NEWIPC | NEWUTS))
+        stage = "fork"
+        if os.fork():
+            os._exit(0)
         stage = "become the user"
         os.setgroups([])
         os.setresgid(1000, 1000, 1000)
@@ -186,8 +159,6 @@ def wait():
     try:
         check(libc.unshare(0x100))  # fails in a process with threads
         home = check(libc.syscall(PIDFD_OPEN, os.getpid(), 0))
-        stage = "map the code of a fork"
-        enter = load(bytes.fromhex(ENTER[os.uname().machine]))
     except OSError as e:
         fail(3, e)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(imported))  # so that they live on
@@ -206,31 +177,20 @@ def wait():
         if not data:
             os._exit(0)
         numbers, fds = memoryview(data).cast("q").tolist(), memoryview(rights[0][2]).cast("i").tolist()
-        stage, forked, result.value = "enter the namespaces", -1, 0
-        ctypes.pythonapi.PyOS_BeforeFork()
+        forked = -1
         if libc.setns(fds[0], NEWPID) == 0:
-            arguments = (ctypes.c_uint64 * 11)(VM | VFORK, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(pid), 1, 0)
+            arguments = (ctypes.c_uint64 * 11)(0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(pid), 1, 0)
             if numbers[2]:
-                arguments[0], arguments[10] = VM | VFORK | INTO_CGROUP, fds[6]
-            inner = NEWUSER | NEWNS | NEWNET | NEWIPC | NEWUTS
-            forked = enter(ctypes.addressof(arguments), fds[0], inner, fork, ctypes.addressof(result))
+                arguments[0], arguments[10] = INTO_CGROUP, fds[6]
+            forked = libc.syscall(CLONE3, arguments, word(88))
         if forked == 0:
-            ctypes.pythonapi.PyOS_AfterFork_Child()
             try:
                 become(numbers, fds)
             except BaseException as e:
                 fail(3 if stage.startswith("install") else fds[1], e)
             break
-        if forked > 0 and result.value == 0:  # G was killed, perhaps in fork, with locks of the C library that no one would release
-            os._exit(1)
-        ctypes.pythonapi.PyOS_AfterFork_Parent()
         if libc.setns(home, NEWPID):
             os._exit(1)
-        if result.value < 0:
-            try:
-                os.write(fds[1], message(b"F", stage, os.strerror(-result.value), -result.value, 0, 0, 0, 0, 0))
-            except OSError:  # the sandbox has ended
-                pass
         for fd in fds:
             os.close(fd)
     if absent:
