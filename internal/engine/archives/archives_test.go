@@ -324,6 +324,17 @@ func TestForgedArchives(t *testing.T) {
 		say    string
 		change func(*archive.Row) *archive.Row
 	}{
+		"a queue of spaces":   {"is not a queue", of(code, func(e *archive.Execution) { e.Queue = "no such queue" })},
+		"a queue in capitals": {"is not a queue", of(code, func(e *archive.Execution) { e.Queue = "GPU" })},
+		"a need of no name":   {"is not a queue", of(code, func(e *archive.Execution) { e.Queue = "gpu@docker,\x1b[31m" })},
+		"an empty need":       {"is not a queue", of(code, func(e *archive.Execution) { e.Queue = "gpu@" })},
+		"a long queue":        {"is not a queue", of(code, func(e *archive.Execution) { e.Queue = "gpu@" + strings.Repeat("a", 512) })},
+		"a kind of spaces":    {"neither a built-in kind", of(code, func(e *archive.Execution) { e.Kind = "my kind" })},
+		"a kind in capitals":  {"neither a built-in kind", of(code, func(e *archive.Execution) { e.Kind = "Code" })},
+		"a long kind":         {"neither a built-in kind", of(code, func(e *archive.Execution) { e.Kind = flow.Kind(strings.Repeat("k", 101)) })},
+		"a depth of nothing":  {"its depth is 7", of(code, func(e *archive.Execution) { e.Depth = 7 })},
+		"a child at the top":  {"its depth is 0", of(kid, func(e *archive.Execution) { e.Depth = 0 })},
+
 		"events of another year": {"event 1 was at 1970", func(r *archive.Row) *archive.Row {
 			for i := range r.Events {
 				r.Events[i].At = time.Unix(0, 0)

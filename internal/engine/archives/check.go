@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -108,6 +109,9 @@ func (u *unpacker) begin(e *archive.Execution) error {
 	}
 	if n := len(u.above); n > requests.DepthLimit {
 		return wrong(x.ID, "it is %d workflows deep, and workflows nest %d deep at most", n, requests.DepthLimit)
+	}
+	if n := len(u.above); int(x.Depth) != n {
+		return wrong(x.ID, "its depth is %d, and %d workflows are above it", x.Depth, n)
 	}
 	u.inTree++
 	u.above = append(u.above, placed{ID: x.ID, Kind: x.Kind, Attempts: x.Attempt})
@@ -305,6 +309,10 @@ func checkExecution(x *flow.Execution) error {
 	switch {
 	case x.ID.IsZero() || x.Action == "" || x.Kind == "" || x.Queue == "":
 		return wrong(x.ID, "it has no id, action, kind or queue")
+	case !x.Kind.BuiltIn() && !handlerName.MatchString(string(x.Kind)):
+		return wrong(x.ID, "%.100q is neither a built-in kind nor the name of a handler", x.Kind)
+	case badRoutingKey(x.Queue, x.Kind):
+		return wrong(x.ID, "%.100q is not a queue, with or without needs", x.Queue)
 	case !x.Stage.Terminal():
 		return wrong(x.ID, "it is %s, and only what has ended is in an archive", x.Stage)
 	case x.CreatedAt.IsZero() || x.FinishedAt.Before(x.CreatedAt):
@@ -322,6 +330,19 @@ func checkExecution(x *flow.Execution) error {
 		}
 	}
 	return badError(x.ID, x.Outcome.Error)
+}
+
+var (
+	handlerName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,99}$`)
+	// needText matches the needs of a routing key: names of runtimes, labels, and prefixed languages, kinds and actions.
+	needText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:=+#-]*$`)
+)
+
+// badRoutingKey reports whether a text cannot be the routing key of an execution of a kind.
+func badRoutingKey(text string, kind flow.Kind) bool {
+	queue, needs := flow.SplitRoutingKey(text)
+	return len(text) > flow.RoutingKeyLimit || queue != string(kind) && catalog.CheckQueue(queue) != nil ||
+		slices.ContainsFunc(needs, func(need string) bool { return !needText.MatchString(need) })
 }
 
 func badError(id flow.ID, e *flow.Error) error {
