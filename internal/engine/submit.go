@@ -262,7 +262,8 @@ func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID, r *flow
 }
 
 // checkedRequest makes the request of a submission, under its routing key, or returns everything that is wrong with it. It stores nothing:
-// the store may not have the routing key yet. It fills r, which has 576 bytes, instead of returning it: each function on the way would copy it.
+// the store may not have the routing key yet. It fills r, which has 576 bytes, instead of returning it: each function on the way would copy
+// it.
 func (e *Engine) checkedRequest(ctx context.Context, s *Submission, id flow.ID, r *flow.Request) error {
 	if s.Refused != nil {
 		return s.Refused
