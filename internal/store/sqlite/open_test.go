@@ -325,15 +325,16 @@ func TestLogStaysShort(t *testing.T) {
 	}
 }
 
-// TestLogBeginsAgainAmongSmallCommits lets a checkpoint leave a few pages of a long log, as when the writer commits during it. The writer is
-// then blocked until these are moved as well, and its next commit begins the log again.
+// TestLogBeginsAgainAmongSmallCommits lets a checkpoint leave a few pages of a long log, as when the writer commits during it. The writer
+// is then blocked until these are moved as well, and its next commit begins the log again.
 func TestLogBeginsAgainAmongSmallCommits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		x := newBench(t)
 		commit := func(size int) {
 			t.Helper()
-			d := flow.Submit(x.id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: make([]byte, size), CreatedAt: x.now})
+			r := flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: make([]byte, size), CreatedAt: x.now}
+			d := flow.Submit(x.id(), r)
 			if err := x.s.write(func() error { return x.s.tx.Apply(t.Context(), store.Delta{Drafts: []*flow.Draft{d}}) }); err != nil {
 				t.Fatal(err)
 			}
