@@ -22,6 +22,10 @@ func TestMessagesNameTheSettings(t *testing.T) {
 	_, url, _ := strings.Cut(server.err.String(), "serving on ")
 	url, _, _ = strings.Cut(url, " ")
 	const closed = "http://127.0.0.1:1"
+	empty := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	state := environment(t)
 	for name, c := range map[string]struct {
 		env  []string
@@ -37,6 +41,9 @@ func TestMessagesNameTheSettings(t *testing.T) {
 		"port too high":    {nil, []string{"server", "--listen", "127.0.0.1:99999"}, exit.Misuse, "is not an address to listen on"},
 		"foreign address":  {nil, []string{"server", "--listen", "192.0.2.7:0", "--token", token}, exit.General, "192.0.2.7:0 is not an address of this machine"},
 		"short token":      {nil, []string{"server", "--token", "short", "--listen", "127.0.0.1:0"}, exit.Misuse, "a token of 5 characters is too easy to guess"},
+		"no problems":      {nil, []string{"grade", "samples.jsonl"}, exit.Misuse, "needs the problems of the samples: name their file"},
+		"no samples":       {nil, []string{"grade"}, exit.Misuse, "pawl grade takes one file of samples, as in: pawl grade samples.jsonl"},
+		"empty token file": {nil, []string{"server", "--token-file", empty, "--listen", "127.0.0.1:0"}, exit.Misuse, empty + " is empty"},
 		"short, for a run": {nil, []string{"run", "nothing", "--token", "short"}, exit.Misuse, "a token of 5 characters is too easy to guess"},
 	} {
 		out, errs, code := pawl(t, append(state, c.env...), c.args...)

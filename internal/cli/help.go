@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -101,8 +102,12 @@ func globalFlags(root *cobra.Command) string {
 // argsOf rewrites errors about a command's arguments in the words of its usage: cobra says that it "accepts 1 arg(s), received 0".
 func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if check == nil || check(cmd, args) == nil {
+		if check == nil {
 			return nil
+		}
+		err := check(cmd, args)
+		if _, own := errors.AsType[*exit.Error](err); err == nil || own { // the command's own words say more than its usage
+			return err
 		}
 		_, wanted, _ := strings.Cut(cmd.Use, " ")
 		switch extra := len(strings.Fields(wanted)); {

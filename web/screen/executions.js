@@ -55,6 +55,8 @@ function outcome(x) {
   if (x.verdict === 'ok') return cases || html`<span class="muted">Exit code 0</span>`;
   if (x.error?.code === x.status) return html`
     <span class="muted user" title=${line(x.error.message, 500)}>${line(x.error.message, 120)}</span>`;
+  if (x.error?.code === 'task_failed') return html`
+    <span class="bad user" title=${line(x.error.message, 500)}>${line(x.error.message, 120)}</span>`;
   if (x.error) return html`<span class="bad user" title=${line(x.error.message, 500)}>${line(x.error.code, 40)}</span>`;
   if (x.cancel_order?.cleanup_until) return html`<span class="off">Cleaning up until ${clock(x.cancel_order.cleanup_until)}</span>`;
   if (x.cancel_order) return html`<span class="off">Ending is ordered</span>`;

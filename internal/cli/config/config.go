@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -236,7 +237,11 @@ func (c *Config) readSecret(s *Setting, path, source string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", source, err)
 	}
-	c.Values[s.key], c.Source[s.key] = strings.TrimSpace(string(b)), source
+	text := strings.TrimSpace(string(b))
+	if text == "" { // without this a server whose secret was not mounted would take requests without a token
+		return fmt.Errorf("%s: the file %s is empty: write the value of %s into it, or leave the setting out", source, path, s.key)
+	}
+	c.Values[s.key], c.Source[s.key] = text, source
 	return nil
 }
 
@@ -287,8 +292,15 @@ func (c *Config) parse(path string, b []byte) error {
 		return fmt.Errorf("%s:%d: want settings as in \"slots: 4\"", path, top.Line)
 	}
 	var problems []error
+	lines := map[string]int{} // where each setting is
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
+		if first := lines[key.Value]; first > 0 {
+			err := fmt.Errorf("%s:%d:%d: %s is on line %d as well: leave one out", path, key.Line, key.Column, key.Value, first)
+			problems = append(problems, err)
+			continue
+		}
+		lines[key.Value] = key.Line
 		if key.Value == profilesKey {
 			languages, err := readProfiles(path, value)
 			if err == nil {
@@ -309,7 +321,8 @@ func (c *Config) parse(path string, b []byte) error {
 				problems = append(problems, err)
 			}
 		default:
-			problems = append(problems, fmt.Errorf("%s:%d:%d: %q is not a setting: one of %s", path, key.Line, key.Column, key.Value, SettingKeys()))
+			fix := cmp.Or(problem.Nearest(key.Value, settingKeys()), "one of "+SettingKeys())
+			problems = append(problems, fmt.Errorf("%s:%d:%d: %q is not a setting: %s", path, key.Line, key.Column, key.Value, fix))
 		}
 	}
 	return errors.Join(problems...)
@@ -340,12 +353,13 @@ func known(key string) *Setting {
 	return nil
 }
 
-func SettingKeys() string {
-	var keys []string
+func SettingKeys() string { return strings.Join(settingKeys(), ", ") }
+
+func settingKeys() (keys []string) {
 	for _, s := range Settings {
 		keys = append(keys, s.key)
 	}
-	return strings.Join(append(keys, profilesKey), ", ")
+	return append(keys, profilesKey)
 }
 
 func defaultStateDir(getenv func(string) string) string {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,6 +56,26 @@ func TestBlobsWithoutSecrets(t *testing.T) {
 		err := CheckBlobs(value)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "TOP") {
 			t.Errorf("%s: %v, want %q", value, err, want)
+		}
+	}
+}
+
+// What a file of settings means cannot depend on which of two lines counts, or on a secret that is not there.
+func TestFilesOfSettings(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"slots: 2\nui: off\nslots: 3\n": "pawl.yaml:3:1: slots is on line 1 as well: leave one out",
+		"listn: 127.0.0.1:7411\n":       `pawl.yaml:1:1: "listn" is not a setting: did you mean "listen"?`,
+		"bananas: 1\n":                  `pawl.yaml:1:1: "bananas" is not a setting: one of server, token, `,
+		"token_file: " + empty + "\n":   "the file " + empty + " is empty: write the value of token into it, or leave the setting out",
+	} {
+		c := Config{Values: map[string]string{}, Source: map[string]string{}}
+		if err := c.parse("pawl.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }
