@@ -54,16 +54,6 @@ func (s *Settings) idleFor(target *Definition, env bool) (all []unused) {
 	return all
 }
 
-// idleRetry refuses fields of a retry policy that never apply.
-func (b *builder) idleRetry(v *value, path string, r *flow.Retry) {
-	for _, f := range v.fields {
-		if r.MaxAttempts == 1 && f.name != "max_attempts" {
-			b.idle(f.value, problem.Join(path, f.name), "remove it, or raise max_attempts, which counts the first attempt too",
-				"%s has no effect: with one attempt, nothing is tried again", problem.Clip(f.name, 60))
-		}
-	}
-}
-
 // idleCatchUp refuses bounds of ticks that are not caught up with.
 func (b *builder) idleCatchUp(doc *value) {
 	v := doc.get("catch_up")
@@ -83,9 +73,6 @@ func (b *builder) idleCatchUp(doc *value) {
 			"within has no effect: with policy: none every late tick is missed")
 		b.idle(most, "catch_up.at_most", "remove it, or write policy: all",
 			"at_most has no effect: with policy: none every late tick is missed")
-	case policy == "last":
-		b.idle(most, "catch_up.at_most", "remove it, or write policy: all",
-			"at_most has no effect: with policy: last, which is the default, one tick is fired")
 	case doc.get("at") != nil:
 		b.idle(most, "catch_up.at_most", "remove it", "at_most has no effect: a schedule of one moment has one tick")
 	}

@@ -39,9 +39,6 @@ func (b *builder) repeat(v *value, path string, task int) *Repeat {
 		b.fail(v, path, "add max: 10", "max is missing: it says how many rounds there are at most")
 	}
 	r.Delay = b.duration(v.get("delay"), problem.Join(path, "delay"), true)
-	if r.Max == 1 {
-		b.idle(v.get("delay"), problem.Join(path, "delay"), "remove it, or raise max", "delay has no effect: there is one round at most")
-	}
 	return r
 }
 

@@ -41,7 +41,6 @@ func (b *builder) retry(v *value, path string, kind flow.Kind) *flow.Retry {
 	}
 	r.Jitter = b.share(v.get("jitter"), problem.Join(path, "jitter"))
 	r.On = b.retryOn(v.get("on"), problem.Join(path, "on"), kind)
-	b.idleRetry(v, path, r)
 	return r
 }
 
