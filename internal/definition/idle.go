@@ -21,9 +21,10 @@ type unused struct {
 	by              func(flow.Kind) bool
 }
 
+// unusedSettings does not have the env of a noop, which stands for a task that is written later.
 var unusedSettings = []unused{
 	{"env", "only code and containers have an environment", "remove it, or give the value in with",
-		func(k flow.Kind) bool { return k.BuiltIn() && !k.RunsCode() }},
+		func(k flow.Kind) bool { return k.BuiltIn() && !k.RunsCode() && k != flow.KindNoop }},
 	{"queue", "the engine runs it, and no worker of a queue", "remove it", flow.Kind.ByEngine},
 	{"queue_timeout", "the engine runs it, so it waits for no worker", "remove it, or write total_timeout",
 		func(k flow.Kind) bool { return k.ByEngine() && k != flow.KindWorkflow }},

@@ -28,7 +28,7 @@ func TestFieldsWithoutEffect(t *testing.T) {
 			"run.queue_timeout: queue_timeout has no effect on sleep"},
 		{"name: a\naction: http\nwith: {url: 'http://h/'}\nenv: {A: b}", "env: env has no effect on http"},
 		{"name: a\naction: sleep\nwith: {for: 1s}\nqueue: default", "queue: queue has no effect on sleep"},
-		{task("action: noop, env: {A: b}"), "tasks.a.env: env has no effect on noop"},
+		{task("action: sleep, with: {for: 1s}, env: {A: b}"), "tasks.a.env: env has no effect on sleep"},
 		{task("action: workflow, with: {name: x}, env: {A: b}"), "tasks.a.env: env has no effect on workflow"},
 		{task("action: workflow, with: {name: x}, queue: default"), "tasks.a.queue: queue has no effect on workflow"},
 		{task("action: wait, with: {signal: a.b}, queue_timeout: 1m"),
