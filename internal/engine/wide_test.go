@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -37,7 +38,8 @@ func (s *shared) Notifications(ctx context.Context) (<-chan store.Notification, 
 // Two replicas take turns with one workflow: each follows it by the changes of the other, and neither counts its children.
 func TestWorkflowOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	wide := func(o *Options) { o.Wide, o.Exclusive = 3, false }
+	// Its workers do not renew their sessions, for as long as a busy machine takes.
+	wide := func(o *Options) { o.Wide, o.Exclusive, o.Lease = 3, false, 10*time.Minute }
 	onEachStore(t, func(r *rig) {
 		counted := &counting{}
 		other := r.beside(wide, func(o *Options) { counted.Store, o.Store = o.Store, counted })
