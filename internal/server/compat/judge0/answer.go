@@ -168,32 +168,8 @@ func fieldsOf(x *api.Execution, r *run, in *stored) map[string]any {
 		"memory_limit": int64(l.Memory >> 10), "stack_limit": int64(l.Stack >> 10), "max_processes_and_or_threads": l.Pids, "max_file_size": int64(l.Output >> 10),
 		"compiler_options": line(options), "command_line_arguments": line(in.Args), "enable_per_process_and_thread_time_limit": false,
 		"enable_per_process_and_thread_memory_limit": false, "redirect_stderr_to_stdout": false, "enable_network": false,
-		"cpu_extra_time": label(x, extraTimeLabel), "callback_url": callbackURL(x),
-		"additional_files": nil, // an evaluation has the files unpacked
-	}
-}
-
-// label returns the value of a label, or nil if there is none.
-func label(x *api.Execution, name string) any {
-	if value, there := x.Labels[name]; there {
-		return value
-	}
-	return nil
-}
-
-// callbackURL returns the callback_url of a submission, or nil if there is none.
-func callbackURL(x *api.Execution) any {
-	whole := ""
-	for i := 0; ; i++ {
-		part, there := x.Labels[callbackLabels+strconv.Itoa(i)]
-		switch {
-		case there:
-			whole += part
-		case i == 0:
-			return nil
-		default:
-			return whole
-		}
+		// An evaluation does not store these.
+		"cpu_extra_time": nil, "callback_url": nil, "additional_files": nil,
 	}
 }
 

@@ -59,10 +59,6 @@ const (
 	maxFileSize     = int64(api.MaxCaseOutput >> 10)
 	maxExtracted    = 10_240 << 10 // total bytes of the additional files
 	languageLabel   = "judge0.language_id"
-	extraTimeLabel  = "judge0.cpu_extra_time"
-	callbackLabels  = "judge0.callback_url." // with the number of a part from 0, since a label's value has 256 bytes at most
-	callbackPart    = 250
-	callbackLimit   = 4096 // bytes of a callback_url
 	maxExtraSeconds = 86_400
 )
 
@@ -131,13 +127,6 @@ func (s *wire) submission(raw []byte, base64Encoded *bool) (sub *submission, err
 	e.Files = r.unzipped(in.AdditionalFiles, maxExtracted)
 	runs := int(r.number("number_of_runs", in.NumberOfRuns, 1, 1, maxRuns))
 	e.Labels = map[string]string{languageLabel: strconv.FormatInt(in.LanguageID, 10)}
-	if t := in.CPUExtraTime; t != nil {
-		e.Labels[extraTimeLabel] = *decimal(time.Duration(*t * float64(time.Second)))
-	}
-	for i, rest := 0, in.CallbackURL; rest != ""; i++ {
-		part := strings.ToValidUTF8(rest[:min(callbackPart, len(rest))], "") // without the character that does not fit
-		e.Labels[callbackLabels+strconv.Itoa(i)], rest = part, rest[len(part):]
-	}
 	stdin := api.Content{Bytes: []byte(in.Stdin)}
 	if in.ExpectedOutput == nil && runs == 1 {
 		e.Stdin = stdin
@@ -234,11 +223,6 @@ func (r *reader) limits(in *request, into *api.CodeLimits) {
 // callback checks callback_url. The whole body of the callback is in memory, so the output is limited as in Judge0.
 func (r *reader) callback(in *request) {
 	if in.CallbackURL == "" {
-		return
-	}
-	if n := len(in.CallbackURL); n > callbackLimit {
-		r.fault("callback_url", "", fmt.Sprintf("it has %d bytes", n), fmt.Sprintf("write at most %d", callbackLimit))
-		in.CallbackURL = ""
 		return
 	}
 	if to, err := url.Parse(in.CallbackURL); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
