@@ -2,8 +2,8 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// addCompletion adds cobra's command for completion scripts, which by itself shows the help and reports success for a shell that it does
-// not know: pawl completion evil > FILE would write the help into the file.
+// addCompletion adds cobra's command for completion scripts, and makes it refuse unknown shells. Cobra alone prints the help and exits with
+// 0: `pawl completion evil > FILE` would write the help into FILE.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

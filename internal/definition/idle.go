@@ -79,7 +79,8 @@ func (b *builder) idleCatchUp(doc *value) {
 	}
 }
 
-// idleOffset refuses an offset of zero, which package schedule does not see, where there is no interval.
+// idleOffset refuses an offset in a schedule without every, such as `cron: "0 8 * * *"` with `offset: 0s`. Package schedule refuses any
+// other offset there, but reads 0s as no offset.
 func (b *builder) idleOffset(doc *value) {
 	if doc.get("every") == nil {
 		b.idle(doc.get("offset"), "offset", "leave it out", "offset moves the times of every, and there is none")
